@@ -1,0 +1,211 @@
+"""The extended-einsum IR: what a reference computes, as few kinds of operations as one accounting can serve.
+
+A :class:`Program` lists operations in execution order over named tensors. Kinds and their attributes:
+
+``einsum``   products summed over indices. ``attributes``: ``indices`` {name: extent}, ``operands`` (per operand, per
+             dimension, an affine form), ``output`` (index name per output dimension). An affine form is
+             ``{"terms": [[index, coefficient], ...], "offset": int}``; a position outside the operand reads as zero
+             (padding). One operand makes a plain sum; a matmul, a (grouped, strided, padded) convolution and a
+             contraction of three tensors are all this kind.
+``map``      ``function`` elementwise over operands that broadcast right-aligned to the output; scalars in attributes.
+``reduce``   ``function`` over ``dims`` (``keepdim``): sum, amax, amin, prod, any, all, argmax, argmin.
+``view``     an index map without arithmetic or copy: permute, reshape, slice, select, expand, squeeze, unsqueeze,
+             diagonal, as_strided. ``attributes`` hold its arguments.
+``copy``     data movement that must materialise: clone/contiguous, cat, pad, flip, roll, repeat.
+``index``    gather, index_select, embedding, scatter ...: operand 0 is the data, the others are indices or values.
+``scan``     cumulative operations along ``dim``.
+``sort``     sort, topk, argsort along ``dim``.
+``create``   a tensor from nothing: full, arange, eye, tril mask; ``random`` with its declared distribution.
+``cast``     dtype conversion of one operand.
+``opaque``   priced by a declared operation count (``ops``), not decomposed.
+
+Nothing here needs PyTorch or NumPy; a bound can be recomputed from this file alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from solar.errors import GraphError
+
+SCHEMA = "solar.einsum-graph.v1"
+KINDS = ("einsum", "map", "reduce", "view", "copy", "index", "scan", "sort", "create", "cast", "opaque")
+
+# Storage bits of one logical element.
+DTYPE_BITS = {
+    "float64": 64, "float32": 32, "float16": 16, "bfloat16": 16, "float8_e4m3fn": 8, "float8_e5m2": 8,
+    "float4_e2m1fn_x2": 4, "int64": 64, "int32": 32, "int16": 16, "int8": 8, "uint8": 8, "bool": 8,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """Shape and dtype of one value. Layout is not part of the IR: views are operations."""
+
+    shape: tuple[int, ...]
+    dtype: str
+
+    @property
+    def elements(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def bytes(self) -> int:
+        return (self.elements * DTYPE_BITS[self.dtype] + 7) // 8
+
+
+@dataclass(frozen=True)
+class Op:
+    """One operation; ``name`` is unique, ``operands`` and ``outputs`` are tensor names in order."""
+
+    name: str
+    kind: str
+    function: str
+    operands: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Program:
+    """A whole reference for one workload.
+
+    ``inputs`` and ``outputs``: (declared name, tensor name) in declared order. ``values``: known contents of small
+    integer inputs (row-major), by tensor name; they decide work. ``aliases``: output name -> input name that it is
+    (in-place). ``path``: the extraction path that this came from.
+    """
+
+    path: str
+    tensors: Mapping[str, Tensor]
+    inputs: tuple[tuple[str, str], ...]
+    outputs: tuple[tuple[str, str], ...]
+    ops: tuple[Op, ...]
+    values: Mapping[str, tuple[int | float | bool, ...]] = field(default_factory=dict)
+    aliases: Mapping[str, str] = field(default_factory=dict)
+
+    def producers(self) -> dict[str, Op]:
+        """The operation that writes each tensor; inputs have none."""
+        return {name: op for op in self.ops for name in op.outputs}
+
+    def consumers(self) -> dict[str, list[Op]]:
+        """The operations that read each tensor, in order."""
+        readers: dict[str, list[Op]] = {name: [] for name in self.tensors}
+        for op in self.ops:
+            for name in op.operands:
+                readers[name].append(op)
+        return readers
+
+
+def validate(program: Program) -> Program:
+    """Raise :class:`GraphError` unless every op is of a known kind, defined before use, and outputs exist."""
+    defined: set[str] = set()
+    for declared, name in program.inputs:
+        if name not in program.tensors:
+            raise GraphError(f"inputs.{declared}: unknown tensor {name!r}")
+        defined.add(name)
+    for op in program.ops:
+        where = f"ops.{op.name}"
+        if op.kind not in KINDS:
+            raise GraphError(f"{where}: unknown kind {op.kind!r}")
+        for name in op.operands:
+            if name not in program.tensors:
+                raise GraphError(f"{where}: unknown operand {name!r}")
+            if name not in defined:
+                raise GraphError(f"{where}: operand {name!r} is used before it is defined (a cycle, or wrong order)")
+        for name in op.outputs:
+            if name not in program.tensors:
+                raise GraphError(f"{where}: unknown output {name!r}")
+            if name in defined:
+                raise GraphError(f"{where}: {name!r} is defined twice")
+            defined.add(name)
+        if op.kind == "einsum":
+            _validate_einsum(program, op, where)
+    for name, tensor in program.tensors.items():
+        if tensor.dtype not in DTYPE_BITS:
+            raise GraphError(f"tensors.{name}: unknown dtype {tensor.dtype!r}")
+        if any(extent < 0 for extent in tensor.shape):
+            raise GraphError(f"tensors.{name}: negative extent")
+    for declared, name in program.outputs:
+        if name not in defined:
+            raise GraphError(f"outputs.{declared}: {name!r} is never written")
+    return program
+
+
+def _validate_einsum(program: Program, op: Op, where: str) -> None:
+    indices = op.attributes.get("indices")
+    maps = op.attributes.get("operands")
+    output = op.attributes.get("output")
+    if not isinstance(indices, Mapping) or not isinstance(maps, Iterable) or not isinstance(output, Iterable):
+        raise GraphError(f"{where}: an einsum has indices, operands and output")
+    maps = list(maps)
+    if len(maps) != len(op.operands):
+        raise GraphError(f"{where}: {len(op.operands)} operands, {len(maps)} index maps")
+    for name, dims in zip(op.operands, maps, strict=True):
+        if len(dims) != len(program.tensors[name].shape):
+            raise GraphError(
+                f"{where}: operand {name!r} has rank {len(program.tensors[name].shape)}, its map {len(dims)}"
+            )
+        for form in dims:
+            for index, _ in form["terms"]:
+                if index not in indices:
+                    raise GraphError(f"{where}: unknown index {index!r}")
+    shape = tuple(indices.get(index, -1) for index in output)
+    if shape != program.tensors[op.outputs[0]].shape:
+        raise GraphError(f"{where}: output indices give {shape}, tensor has {program.tensors[op.outputs[0]].shape}")
+
+
+def to_dict(program: Program) -> dict[str, Any]:
+    """Plain JSON value, the artifact ``einsum-graph``."""
+    return {
+        "schema": SCHEMA,
+        "path": program.path,
+        "tensors": {n: {"shape": list(t.shape), "dtype": t.dtype} for n, t in program.tensors.items()},
+        "inputs": [list(pair) for pair in program.inputs],
+        "outputs": [list(pair) for pair in program.outputs],
+        "ops": [
+            {
+                "name": op.name,
+                "kind": op.kind,
+                "function": op.function,
+                "operands": list(op.operands),
+                "outputs": list(op.outputs),
+                "attributes": _plain(op.attributes),
+            }
+            for op in program.ops
+        ],
+        "values": {name: list(values) for name, values in program.values.items()},
+        "aliases": dict(program.aliases),
+    }
+
+
+def from_dict(value: Mapping[str, Any]) -> Program:
+    """Inverse of :func:`to_dict`; validates."""
+    try:
+        if value["schema"] != SCHEMA:
+            raise GraphError(f"schema: {value['schema']!r}, expected {SCHEMA!r}")
+        program = Program(
+            path=value["path"],
+            tensors={n: Tensor(tuple(t["shape"]), t["dtype"]) for n, t in value["tensors"].items()},
+            inputs=tuple((d, t) for d, t in value["inputs"]),
+            outputs=tuple((d, t) for d, t in value["outputs"]),
+            ops=tuple(
+                Op(o["name"], o["kind"], o["function"], tuple(o["operands"]), tuple(o["outputs"]), o["attributes"])
+                for o in value["ops"]
+            ),
+            values={name: tuple(v) for name, v in value["values"].items()},
+            aliases=dict(value["aliases"]),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise GraphError(f"einsum-graph: {type(error).__name__}: {error}") from None
+    return validate(program)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value

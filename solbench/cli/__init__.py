@@ -1,0 +1,1 @@
+"""solbench/cli"""

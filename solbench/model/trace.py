@@ -1,0 +1,145 @@
+"""What one evaluation observed, and the measurement set that holds many of them."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, StringConstraints, model_validator
+
+from solbench.model.record import DIGEST, NAME, Value
+
+SCHEMA = "solbench.trace.v1"
+SET_SCHEMA = "solbench.measurement-set.v1"
+MAX_LOG_CHARS = 20_000
+
+Digest = Annotated[str, StringConstraints(pattern=DIGEST)]
+Seconds = Annotated[float, Field(gt=-1e9, lt=1e9)]
+
+
+class Status(StrEnum):
+    """Verdict of one evaluation. Only PASSED is a pass."""
+
+    PASSED = "PASSED"
+    INCORRECT_NUMERICAL = "INCORRECT_NUMERICAL"
+    INCORRECT_SHAPE = "INCORRECT_SHAPE"
+    INCORRECT_DTYPE = "INCORRECT_DTYPE"
+    RUNTIME_ERROR = "RUNTIME_ERROR"
+    COMPILE_ERROR = "COMPILE_ERROR"
+    TIMEOUT = "TIMEOUT"
+    REWARD_HACK = "REWARD_HACK"
+    INVALID_REFERENCE = "INVALID_REFERENCE"
+    UNSUPPORTED = "UNSUPPORTED"
+
+
+class CheckResult(Value):
+    """Outcome of one output's check over all rounds; errors are null where they have no meaning."""
+
+    output: str
+    type: str
+    passed: bool
+    compared: int = Field(ge=0)
+    mismatched: int = Field(ge=0)
+    max_absolute_error: float | None = None
+    max_relative_error: float | None = None
+    has_nan: bool = False
+    has_inf: bool = False
+
+
+class Correctness(Value):
+    """``rounds``: fresh draws checked, stress rounds and every timed sample included."""
+
+    rounds: int = Field(ge=1)
+    checks: tuple[CheckResult, ...]
+
+
+class SampleSet(Value):
+    """Raw samples of one process: its own word (``event_s``) and the orchestrator's clock (``clock_s``), pairwise."""
+
+    process: int = Field(ge=0)
+    warmups: int = Field(ge=0)
+    event_s: tuple[Seconds, ...]
+    clock_s: tuple[Seconds, ...]
+
+    @model_validator(mode="after")
+    def _pairs(self) -> Self:
+        if len(self.event_s) != len(self.clock_s):
+            raise ValueError("event_s and clock_s differ in length")
+        return self
+
+
+class Timing(Value):
+    """Interleaved samples of candidate and baseline. Cold cache is the declared state."""
+
+    method: Literal["cpu_clock", "cuda_event", "hip_event"]
+    cache_state: Literal["cold"] = "cold"
+    flush_bytes: int = Field(ge=0)
+    stop_reason: str
+    candidate: tuple[SampleSet, ...]
+    baseline: tuple[SampleSet, ...]
+
+
+class Trace(Value):
+    """One (solution, workload, target). Timing exists only beside PASSED: a time without a verdict cannot be written."""
+
+    schema_: Literal["solbench.trace.v1"] = Field(SCHEMA, alias="schema")
+    definition: str
+    workload: str
+    workload_digest: Digest
+    solution: Annotated[str, StringConstraints(pattern=NAME)]
+    solution_digest: Digest
+    target: str
+    status: Status
+    reason: str | None = None
+    labels: tuple[str, ...] = ()
+    log: str = Field("", max_length=MAX_LOG_CHARS)
+    correctness: Correctness | None = None
+    timing: Timing | None = None
+
+    @model_validator(mode="after")
+    def _presence(self) -> Self:
+        if self.status is Status.PASSED and self.correctness is None:
+            raise ValueError("correctness: PASSED needs the checks that passed")
+        if self.status is Status.PASSED and self.correctness and not all(c.passed for c in self.correctness.checks):
+            raise ValueError("correctness: PASSED beside a failed check")
+        if self.status is not Status.PASSED and self.timing is not None:
+            raise ValueError("timing: a time stands only beside PASSED")
+        if self.status not in (Status.PASSED, Status.INCORRECT_NUMERICAL) and self.correctness is not None:
+            raise ValueError(f"correctness: not beside {self.status}")
+        if self.status is not Status.PASSED and not self.reason:
+            raise ValueError("reason: says why it did not pass")
+        return self
+
+
+class Omission(Value):
+    """A workload that was not attempted for a solution, and why. Not attempted is not a pass."""
+
+    definition: str
+    workload: str
+    workload_digest: Digest
+    solution: str
+    reason: str = Field(min_length=1)
+
+
+class Protocol(Value):
+    """How a measurement set was taken. Numbers of different protocols are never compared."""
+
+    name: Literal["quick", "full", "custom"]
+    processes: int = Field(ge=1)
+    samples: int = Field(ge=1)
+    max_call_s: float = Field(gt=0)
+    isolation: tuple[str, ...]
+
+
+class SetHeader(Value):
+    """First line of a measurement set: environment and device of everything below it."""
+
+    schema_: Literal["solbench.measurement-set.v1"] = Field(SET_SCHEMA, alias="schema")
+    target: str
+    protocol: Protocol
+    harness: Digest
+    environment: dict[str, str]
+    device: dict[str, Any]
+    floor_s: float = Field(ge=0)
+    clocks: Literal["locked", "unlocked"]
+    hardware: dict[str, Any] | None = None

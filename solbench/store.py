@@ -1,0 +1,172 @@
+"""The content-addressed store: immutable objects named by their BLAKE3-256, and one index a stage.
+
+Layout: ``<root>/<stage>/objects/<2 hex>/<62 hex>`` and ``<root>/<stage>.json`` (logical name -> descriptor).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from solbench import canonical
+from solbench.errors import InputError, IntegrityError
+
+INDEX_SCHEMA = "solbench.index.v1"
+RAW_KINDS = frozenset({"code-object", "assembly"})
+
+
+@dataclass(frozen=True, order=True)
+class Descriptor:
+    """Reference to one object: its kind, the digest of its bytes, and their number."""
+
+    kind: str
+    digest: str
+    size: int
+
+    @classmethod
+    def of(cls, kind: str, data: bytes) -> Descriptor:
+        return cls(kind, canonical.digest(data), len(data))
+
+    @classmethod
+    def parse(cls, value: Any, where: str) -> Descriptor:
+        if not isinstance(value, dict) or set(value) != {"kind", "digest", "size"}:
+            raise IntegrityError(f"{where}: a reference has exactly kind, digest and size")
+        kind, digest, size = value["kind"], value["digest"], value["size"]
+        if not isinstance(kind, str) or not kind:
+            raise IntegrityError(f"{where}.kind: not a name")
+        if not canonical.is_digest(digest):
+            raise IntegrityError(f"{where}.digest: not 'blake3:' and 64 lower-case hex digits")
+        if isinstance(size, bool) or not isinstance(size, int) or size < 0:
+            raise IntegrityError(f"{where}.size: not a non-negative integer")
+        return cls(kind, digest, size)
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"kind": self.kind, "digest": self.digest, "size": self.size}
+
+    @property
+    def path(self) -> str:
+        """Path below ``objects/``: two hex digits, a slash, the other 62."""
+        hexadecimal = self.digest.removeprefix("blake3:")
+        return f"{hexadecimal[:2]}/{hexadecimal[2:]}"
+
+
+Index = dict[str, Descriptor]
+
+
+def encode(kind: str, value: Mapping[str, Any]) -> bytes:
+    """Bytes of an artifact: the canonical JSON of ``value`` with its ``kind``; ``value`` must carry ``schema``."""
+    if "schema" not in value:
+        raise IntegrityError(f"{kind}: an artifact names its schema")
+    return canonical.dumps({**value, "kind": kind})
+
+
+def decode(data: bytes, descriptor: Descriptor, where: str = "") -> dict[str, Any]:
+    """Check ``data`` against ``descriptor`` and return the artifact (with ``kind``)."""
+    where = where or descriptor.digest
+    check(data, descriptor, where)
+    value = canonical.loads(data, where)
+    if not isinstance(value, dict) or value.get("kind") != descriptor.kind:
+        raise IntegrityError(f"{where}: not an artifact of kind {descriptor.kind!r}")
+    return value
+
+
+def check(data: bytes, descriptor: Descriptor, where: str = "") -> None:
+    """Raise :class:`IntegrityError` unless size and digest are the descriptor's."""
+    where = where or descriptor.digest
+    if len(data) != descriptor.size:
+        raise IntegrityError(f"{where}: {len(data)} bytes, expected {descriptor.size}")
+    found = canonical.digest(data)
+    if found != descriptor.digest:
+        raise IntegrityError(f"{where}: digest is {found}, expected {descriptor.digest}")
+
+
+def put(objects: Path, kind: str, data: bytes) -> Descriptor:
+    """Store ``data`` below ``objects``: temporary file, fsync, link without overwriting, unlink. Safe to repeat."""
+    descriptor = Descriptor.of(kind, data)
+    final = objects / descriptor.path
+    if final.exists():
+        check(final.read_bytes(), descriptor, str(final))
+        return descriptor
+    final.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(prefix=".put-", dir=final.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fchmod(file.fileno(), 0o444)
+            os.fsync(file.fileno())
+        try:
+            os.link(temporary, final)
+        except OSError as error:
+            if error.errno != errno.EEXIST:
+                raise
+            check(final.read_bytes(), descriptor, str(final))
+    finally:
+        os.unlink(temporary)
+    return descriptor
+
+
+def put_json(objects: Path, kind: str, value: Mapping[str, Any]) -> Descriptor:
+    """Store one artifact in canonical form."""
+    return put(objects, kind, encode(kind, value))
+
+
+def index_bytes(index: Mapping[str, Descriptor]) -> bytes:
+    """The index file of a stage: sorted, one entry a line, so that a diff shows what changed."""
+    lines = [
+        f"{canonical.dumps(name).decode()}: {canonical.dumps(index[name].as_dict()).decode()}" for name in sorted(index)
+    ]
+    body = ",\n".join(f"    {line}" for line in lines)
+    entries = "{\n" + body + "\n  }" if lines else "{}"
+    return ('{\n  "schema": "' + INDEX_SCHEMA + '",\n  "entries": ' + entries + "\n}\n").encode()
+
+
+def read_index(path: Path) -> Index:
+    """Read ``<stage>.json``; the bytes must be exactly what :func:`index_bytes` writes."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise InputError(str(path), "no such index; run `solbench repro` first") from None
+    value = canonical.parse(data, str(path))
+    if not isinstance(value, dict) or value.get("schema") != INDEX_SCHEMA or not isinstance(value.get("entries"), dict):
+        raise IntegrityError(f"{path}: not an index of schema {INDEX_SCHEMA}")
+    index = {name: Descriptor.parse(entry, f"{path}: {name}") for name, entry in value["entries"].items()}
+    if index_bytes(index) != data:
+        raise IntegrityError(f"{path}: not sorted, one entry a line; it was edited by hand")
+    return index
+
+
+@dataclass(frozen=True)
+class Store:
+    """Read access to the stages below ``root`` (``store/``); checks every object at every read."""
+
+    root: Path
+
+    def index(self, stage: str) -> Index:
+        return read_index(self.root / f"{stage}.json")
+
+    def stages(self) -> list[str]:
+        return sorted(path.stem for path in self.root.glob("*.json"))
+
+    def read(self, stage: str, descriptor: Descriptor) -> bytes:
+        path = self.root / stage / "objects" / descriptor.path
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            raise IntegrityError(f"{path}: object is missing; run `solbench pull` or `solbench repro`") from None
+        check(data, descriptor, str(path))
+        return data
+
+    def load(self, stage: str, descriptor: Descriptor) -> dict[str, Any]:
+        return decode(self.read(stage, descriptor), descriptor)
+
+    def items(self, stage: str, kind: str | None = None) -> Iterator[tuple[str, Descriptor, dict[str, Any]]]:
+        """Every (logical name, descriptor, artifact) of a stage, in name order, optionally of one kind."""
+        for name, descriptor in sorted(self.index(stage).items()):
+            if kind is None or descriptor.kind == kind:
+                yield name, descriptor, self.load(stage, descriptor)
