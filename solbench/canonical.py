@@ -19,7 +19,7 @@ _DIGEST = re.compile(r"blake3:[0-9a-f]{64}\Z")
 
 
 def dumps(value: Any) -> bytes:
-    """RFC 8785 bytes of ``value``; raises :class:`IntegrityError` for NaN, infinities, |int| > 2^53-1, lone surrogates."""
+    """RFC 8785 bytes; :class:`IntegrityError` for NaN, infinities, |int| > 2^53-1, lone surrogates."""
     try:
         return rfc8785.dumps(value)
     except (rfc8785.CanonicalizationError, UnicodeError, RecursionError) as error:

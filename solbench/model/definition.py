@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import Annotated, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, StringConstraints, field_validator, model_validator
 
@@ -11,7 +11,7 @@ from solbench.errors import InputError
 from solbench.model.expression import Number, evaluate_int, names_in
 from solbench.model.record import IDENTIFIER, NAME, Value
 
-SCHEMA = "solbench.definition.v1"
+SCHEMA: Final = "solbench.definition.v1"
 
 Identifier = Annotated[str, StringConstraints(pattern=IDENTIFIER)]
 

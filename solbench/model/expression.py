@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from solbench.errors import InputError
 
@@ -24,7 +24,7 @@ _BINARY = {
     ast.Mod: lambda a, b: a % b,
 }
 _UNARY = {ast.USub: lambda a: -a, ast.UAdd: lambda a: a}
-_CALLS = {"sqrt": math.sqrt, "min": min, "max": max}
+_CALLS: dict[str, Callable[..., Number]] = {"sqrt": math.sqrt, "min": min, "max": max}
 
 
 def evaluate(text: str | Number, names: Mapping[str, Number], where: str) -> Number:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field, StringConstraints
 
 from solbench.model.record import NAME, Descriptor, Value
 
-SCHEMA = "solbench.release.v1"
-SECTION_SCHEMA = "solbench.section.v1"
+SCHEMA: Final = "solbench.release.v1"
+SECTION_SCHEMA: Final = "solbench.section.v1"
 
 
 class TargetState(Value):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import Field
 
 from solbench.model.record import Descriptor, Value
 
-SCHEMA = "solbench.score.v1"
-ENTRY_SCHEMA = "solbench.entry.v1"
+SCHEMA: Final = "solbench.score.v1"
+ENTRY_SCHEMA: Final = "solbench.entry.v1"
 
 State = Literal["scored", "failed", "audit", "too_narrow", "not_timed", "not_attempted"]
 HeadroomClass = Literal["narrow", "good", "loose", "vacuous"]
@@ -47,6 +47,7 @@ class Score(Value):
     launch_bound: bool | None = None
     trace: Descriptor | None = None
     bound: Descriptor | None = None
+    measurement_set: Descriptor | None = None
 
 
 class ProblemScore(Value):

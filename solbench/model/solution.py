@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from pathlib import PurePosixPath
-from typing import Annotated, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from solbench.model.record import NAME, Value
 
-SCHEMA = "solbench.solution.v1"
+SCHEMA: Final = "solbench.solution.v1"
 
 Language = Literal["pytorch", "triton", "hip_cpp", "cuda_cpp", "cpp"]
 TARGETS = ("gfx1200", "gfx942", "sm_90", "cpu")

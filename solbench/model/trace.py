@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
 from solbench.model.record import DIGEST, NAME, Value
 
-SCHEMA = "solbench.trace.v1"
-SET_SCHEMA = "solbench.measurement-set.v1"
+SCHEMA: Final = "solbench.trace.v1"
+SET_SCHEMA: Final = "solbench.measurement-set.v1"
 MAX_LOG_CHARS = 20_000
 
 Digest = Annotated[str, StringConstraints(pattern=DIGEST)]
@@ -80,7 +80,7 @@ class Timing(Value):
 
 
 class Trace(Value):
-    """One (solution, workload, target). Timing exists only beside PASSED: a time without a verdict cannot be written."""
+    """One (solution, workload, target). Timing exists only beside PASSED: no time without a verdict."""
 
     schema_: Literal["solbench.trace.v1"] = Field(SCHEMA, alias="schema")
     definition: str

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, StrictBool, StrictFloat, StrictInt, StringConstraints, model_validator
 
 from solbench.errors import InputError
-from solbench.model.definition import Definition, Identifier
+from solbench.model.definition import Definition, Dtype, Identifier
 from solbench.model.expression import Number, evaluate, evaluate_int
 from solbench.model.record import Value
 
-SCHEMA = "solbench.workload.v1"
+SCHEMA: Final = "solbench.workload.v1"
 
 Expression = StrictInt | StrictFloat | str
 Scalar = StrictBool | StrictInt | StrictFloat
@@ -81,7 +81,7 @@ class Values(Value):
 
 
 class PermutedRows(Value):
-    """Each row an independent permutation of ``low + (high-low) * i / n`` (n = last extent), times U(scale_low, scale_high)."""
+    """Each row a permutation of ``low + (high-low) * i / n`` (n = last extent), times U(scale_low, scale_high)."""
 
     type: Literal["permuted_rows"]
     low: Expression = -1.0
@@ -91,7 +91,7 @@ class PermutedRows(Value):
 
 
 class PowerRows(Value):
-    """N(0,1) times 2^k with one integer k in [low, high] per block of ``block`` values (null: a row); last block zero if asked."""
+    """N(0,1) times 2^k, one integer k in [low, high] a block of ``block`` values (null: a row)."""
 
     type: Literal["power_rows"]
     low: StrictInt
@@ -148,7 +148,7 @@ Generator = Annotated[
 
 
 class NumericCheck(Value):
-    """elementwise: |o-r| <= atol + rtol*|r|; normalized_max: max|o-r| <= rtol * max|r| + atol. NaN/inf compared first."""
+    """elementwise: |o-r| <= atol + rtol*|r|; normalized_max: max|o-r| <= atol + rtol*max|r|. NaN/inf compared first."""
 
     type: Literal["numeric"]
     output: str
@@ -209,7 +209,12 @@ class StressRound(Value):
 
 
 class Workload(Value):
-    """``inputs`` names a generator for every input; ``checks`` cover every output exactly once."""
+    """``inputs`` names a generator for every input; ``checks`` cover every output exactly once.
+
+    ``rejected_formats``: dtypes such that rounding the operands of the contractions to them breaks a check (evidence:
+    ``corpus validate``). The bound prices a contraction at the fastest format that is not rejected; in doubt a format
+    is admitted, so an empty tuple is the safe default.
+    """
 
     schema_: Literal["solbench.workload.v1"] = Field(SCHEMA, alias="schema")
     uuid: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")]
@@ -217,6 +222,7 @@ class Workload(Value):
     inputs: dict[Identifier, Generator]
     checks: tuple[Check, ...] = Field(min_length=1)
     stress_rounds: tuple[StressRound, ...] = ()
+    rejected_formats: tuple[Dtype, ...] = ()
 
     @model_validator(mode="after")
     def _covers_each_output_once(self) -> Self:
