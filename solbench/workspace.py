@@ -1,0 +1,133 @@
+"""A DVC root on disk: where its problems, store, measurements and memo are, and how a stage replaces its output.
+
+Two exist: the checkout (the *published* release) and ``local/`` inside it (what this machine measures).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+from solbench import store
+from solbench.errors import InputError
+from solbench.model.record import Value
+from solbench.yaml12 import load_yaml
+
+
+class Parameters(Value):
+    """``params.yaml``: everything a release depends on beside its inputs."""
+
+    release: Literal["published", "local"]
+    path: Literal["aten"]
+    targets: tuple[str, ...]
+    protocol: Literal["quick", "full"]
+    max_call_s: float = Field(gt=0)
+    budget_s: float = Field(gt=0)
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """Paths below one DVC root."""
+
+    root: Path
+    checkout: Path
+
+    @classmethod
+    def at(cls, root: Path) -> Workspace:
+        """The workspace whose DVC root is ``root``; ``local`` finds its checkout one level up."""
+        root = root.resolve()
+        checkout = root.parent if root.name == "local" and (root.parent / "problems").is_dir() else root
+        if not (checkout / "problems").is_dir():
+            raise InputError(str(root), "no problems/ here; run in a checkout of the project, or pass --root")
+        return cls(root, checkout)
+
+    @property
+    def problems(self) -> Path:
+        return self.checkout / "problems"
+
+    @property
+    def store(self) -> store.Store:
+        return store.Store(self.root / "store")
+
+    @property
+    def memo(self) -> Path:
+        return self.checkout / ".solbench" / "memo"
+
+    def parameters(self) -> Parameters:
+        path = self.root / "params.yaml"
+        return Parameters.load(load_yaml(path), str(path))
+
+
+@dataclass
+class StageOutput:
+    """Objects and index entries that a stage has made so far."""
+
+    objects: Path
+    index: store.Index = field(default_factory=dict)
+
+    def put(self, name: str, kind: str, value: Mapping[str, Any]) -> store.Descriptor:
+        """Store one artifact under a logical name; a name is used once."""
+        return self.put_bytes(name, kind, store.encode(kind, value))
+
+    def put_bytes(self, name: str, kind: str, data: bytes) -> store.Descriptor:
+        if name in self.index:
+            raise InputError(name, "two artifacts of one stage have the same name")
+        descriptor = store.put(self.objects, kind, data)
+        self.index[name] = descriptor
+        return descriptor
+
+
+@contextmanager
+def stage_output(root: Path, stage: str) -> Iterator[StageOutput]:
+    """Collect a stage's output in a temporary folder; on success it replaces ``<root>/<stage>`` and its index.
+
+    A failure or a kill before the end leaves the old output as it was, and a folder that the next run sweeps.
+    """
+    root.mkdir(parents=True, exist_ok=True)
+    for stale in root.glob(f".{stage}-*"):
+        shutil.rmtree(stale, ignore_errors=True)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{stage}-", dir=root))
+    try:
+        output = StageOutput(temporary / "objects")
+        output.objects.mkdir()
+        yield output
+        replace_folder(temporary, root / stage)
+        write_file(root / f"{stage}.json", store.index_bytes(output.index))
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def replace_folder(temporary: Path, final: Path) -> None:
+    """Put ``temporary`` in the place of ``final``, whatever was there."""
+    os.chmod(temporary, 0o755)
+    if final.exists():
+        old = Path(tempfile.mkdtemp(prefix=f".{final.name}-old-", dir=final.parent))
+        os.rename(final, old / "was")
+        os.rename(temporary, final)
+        shutil.rmtree(old, ignore_errors=True)
+    else:
+        os.rename(temporary, final)
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Write ``path`` whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
