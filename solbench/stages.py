@@ -1,0 +1,370 @@
+"""The function behind each DVC stage: read indexes, call one function, write artifacts. Parallel inside where it pays."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from solbench import memo, store
+from solbench.errors import InputError, SolbenchError
+from solbench.workspace import StageOutput, Workspace, replace_folder, stage_output, write_file
+
+INSTANCE_SCHEMA = "solbench.workload-instance.v1"
+OMISSION_SCHEMA = "solbench.omission.v1"
+NO_GRAPH_SCHEMA = "solbench.no-graph.v1"
+
+
+def corpus(workspace: Workspace, output: StageOutput) -> str:
+    """Definitions and solutions of every problem, the eager baseline included."""
+    from solbench.corpus.load import eager_solution, load_corpus
+
+    problems = load_corpus(workspace.problems)
+    for problem in problems:
+        output.put(problem.key, "definition", problem.definition.as_dict())
+        for solution in (eager_solution(problem.definition), *problem.solutions):
+            output.put(f"{problem.key}/solutions/{solution.name}", "solution", solution.as_dict())
+    return f"{len(problems)} problems, {len(output.index) - len(problems)} solutions"
+
+
+def workloads(workspace: Workspace, output: StageOutput) -> str:
+    """One artifact a workload: the workload, its resolved axes, and the definition that it belongs to."""
+    from solbench.corpus.load import load_corpus
+
+    definitions = workspace.store.index("corpus")
+    for problem in load_corpus(workspace.problems):
+        for workload in problem.workloads:
+            value = {
+                "schema": INSTANCE_SCHEMA,
+                "problem": problem.key,
+                "definition": definitions[problem.key].as_dict(),
+                "workload": workload.as_dict(),
+                "axes": workload.validate_against(problem.definition, f"{problem.key}/{workload.uuid}"),
+            }
+            output.put(f"{problem.key}/{workload.uuid}", "workload", value)
+    return f"{len(output.index)} workloads"
+
+
+def graphs(workspace: Workspace, output: StageOutput) -> str:
+    """Operator graph of every workload, or a record of why there is none."""
+    from solbench.bounds import record_graph
+
+    jobs = list(_instances(workspace))
+    code = _code(workspace, ["solar/extract", "solar/graph.py", "solbench/bounds.py"])
+    results, computed = _mapped(workspace, "graphs", code, record_graph, jobs, _job_inputs)
+    missing = 0
+    for (name, _, _), result in zip(jobs, results, strict=True):
+        if result["graph"] is not None:
+            output.put(name, "operator-graph", result["graph"])
+        else:
+            missing += 1
+            output.put(name, "no-graph", {"schema": NO_GRAPH_SCHEMA, "reason": result["reason"]})
+    return f"{len(jobs)} workloads, {computed} computed, {missing} without a graph"
+
+
+def einsums(workspace: Workspace, output: StageOutput) -> str:
+    """IR and attestation of every workload that has a graph."""
+    from solbench.bounds import convert_and_attest
+
+    recorded = workspace.store.index("graphs")
+    jobs = []
+    for name, instance, definition in _instances(workspace):
+        graph = recorded[name]
+        if graph.kind == "operator-graph":
+            jobs.append((name, instance, {**definition, "graph": workspace.store.load("graphs", graph)}))
+    code = _code(workspace, ["solar", "solbench/bounds.py", "solbench/inputs.py", "solbench/corpus/reference.py"])
+    results, computed = _mapped(workspace, "einsums", code, convert_and_attest, jobs, _job_inputs)
+    missing = 0
+    for (name, _, _), result in zip(jobs, results, strict=True):
+        if result["program"] is None:
+            missing += 1
+            output.put(f"{name}/graph", "no-graph", {"schema": NO_GRAPH_SCHEMA, "reason": result["reason"]})
+            continue
+        output.put(f"{name}/graph", "einsum-graph", result["program"])
+        output.put(f"{name}/attestation", "attestation", result["attestation"])
+    return f"{len(jobs)} graphs, {computed} computed, {missing} not converted"
+
+
+def bounds(workspace: Workspace, output: StageOutput) -> str:
+    """T_SOL of every workload on every target, and the machine models that they were derived for."""
+    from solbench.bounds import bound_artifact
+
+    machines = _machines(workspace)
+    models = {
+        machine.name: output.put(f"hardware/{machine.name}", "hardware", machine.to_dict()) for machine in machines
+    }
+    instances = workspace.store.index("workloads")
+    programs = workspace.store.index("einsums")
+    without = 0
+    for name, instance, _ in _instances(workspace):
+        graph = programs.get(f"{name}/graph")
+        program, reason = None, "no operator graph"
+        if graph is None:
+            recorded = workspace.store.index("graphs")[name]
+            reason = workspace.store.load("graphs", recorded)["reason"]
+        elif graph.kind == "einsum-graph":
+            program = workspace.store.load("einsums", graph)
+        else:
+            reason = workspace.store.load("einsums", graph)["reason"]
+        attestation = programs.get(f"{name}/attestation")
+        for machine in machines:
+            references = {
+                "instance": instances[name].as_dict(),
+                "graph": graph.as_dict() if program is not None and graph is not None else None,
+                "hardware": models[machine.name].as_dict(),
+                "attestation": attestation.as_dict() if attestation is not None else None,
+            }
+            value = bound_artifact(instance, references, program, machine, reason)
+            without += value["result"] is None
+            output.put(f"{name}@{machine.name}", "bound", value)
+    total = len(instances) * len(machines)
+    return f"{total - without} of {total} bounds on {', '.join(machine.name for machine in machines)}"
+
+
+def calibrate(workspace: Workspace) -> str:
+    """Measure what this cpu can do into ``hardware/cpu.json`` (local release only)."""
+    from solbench import canonical
+    from solbench.device.calibrate import calibrate_cpu
+
+    model = calibrate_cpu()
+    write_file(workspace.root / "hardware" / "cpu.json", canonical.dumps(model))
+    return "machine model cpu, measured"
+
+
+def measure(workspace: Workspace) -> str:
+    """Measure every solution on this cpu into ``measurements/cpu/local.jsonl`` (local release only)."""
+    from solbench.measurement import measure_store
+
+    final = workspace.root / "measurements"
+    # Kept across a kill: the next run of this stage finishes what this one began.
+    working = workspace.root / ".measurements"
+    summary = measure_store(workspace, working / "cpu" / "local.jsonl")
+    replace_folder(working, final)
+    return summary
+
+
+def timings(workspace: Workspace, output: StageOutput) -> str:
+    """Traces of every measurement set whose workloads are those of this release; stale ones are left out, counted."""
+    from solbench.measurement import read_set
+
+    instances = workspace.store.index("workloads")
+    solutions = workspace.store.index("corpus")
+    stale = kept = 0
+    for path in _measurement_files(workspace):
+        name = path.stem
+        header, records = read_set(path)
+        output.put(f"{name}/header", "measurement-set", header.as_dict())
+        for problem, record in records:
+            instance = instances.get(f"{problem}/{record.workload}")
+            solution = solutions.get(f"{problem}/solutions/{record.solution}")
+            expected = getattr(record, "solution_digest", None)
+            if (
+                instance is None
+                or instance.digest != record.workload_digest
+                or solution is None
+                or (expected is not None and expected != solution.digest)
+            ):
+                stale += 1
+                continue
+            kept += 1
+            logical = f"{name}/{problem}/{record.workload}/{record.solution}"
+            if expected is None:
+                output.put(logical, "omission", {"schema": OMISSION_SCHEMA, **record.as_dict()})
+            else:
+                output.put(logical, "trace", record.as_dict())
+    return f"{kept} records, {stale} stale and left out"
+
+
+def scores(workspace: Workspace, output: StageOutput) -> str:
+    """S of every trace, and every entry's aggregate."""
+    from solbench.score import score_release
+
+    for name, kind, value in score_release(workspace.store):
+        output.put(name, kind, value)
+    entries = sum(descriptor.kind == "entry" for descriptor in output.index.values())
+    return f"{len(output.index) - entries} scores, {entries} entries"
+
+
+def release(workspace: Workspace, output: StageOutput) -> str:
+    """The root object; its bytes also stand in ``release/<name>.json``."""
+    from solbench.release.root import build_release
+
+    name = workspace.parameters().release
+    root = build_release(workspace.store, name, output)
+    write_file(workspace.root / "release" / f"{name}.json", root.data)
+    return f"{name} {root.descriptor.digest}"
+
+
+def site(workspace: Workspace) -> str:
+    """The static site into ``site/``."""
+    from solbench.site import render
+
+    pages = render(workspace.root / "store", workspace.root / "site", templates=workspace.checkout / "site_templates")
+    return f"{len(pages['pages'])} files"
+
+
+Writer = Callable[[Workspace, StageOutput], str]
+STAGES: dict[str, Writer | Callable[[Workspace], str]] = {
+    "corpus": corpus,
+    "workloads": workloads,
+    "graphs": graphs,
+    "einsums": einsums,
+    "calibrate": calibrate,
+    "bounds": bounds,
+    "measure": measure,
+    "timings": timings,
+    "scores": scores,
+    "release": release,
+    "site": site,
+}
+_WITHOUT_STORE = ("calibrate", "measure", "site")
+
+
+def run_stage(name: str, workspace: Workspace) -> str:
+    """Run one stage; returns a line that says what it did. The stage dies with the DVC process that started it."""
+    _die_with_dvc()
+    function: Any = STAGES[name]
+    if name in _WITHOUT_STORE:
+        return str(function(workspace))
+    with stage_output(workspace.root / "store", name) as output:
+        return str(function(workspace, output))
+
+
+Job = tuple[str, dict[str, Any], dict[str, Any]]
+
+
+def _instances(workspace: Workspace) -> Iterable[Job]:
+    """(name, workload artifact, definition artifact) of every workload, in name order."""
+    definitions = workspace.store.index("corpus")
+    loaded: dict[str, dict[str, Any]] = {}
+    for name, _, instance in workspace.store.items("workloads", "workload"):
+        problem = instance["problem"]
+        if problem not in loaded:
+            loaded[problem] = workspace.store.load("corpus", definitions[problem])
+        yield name, instance, loaded[problem]
+
+
+def _job_inputs(job: Job) -> Any:
+    _, instance, definition = job
+    return [store.canonical.digest(store.canonical.dumps(value)) for value in (instance, definition)]
+
+
+def _mapped(
+    workspace: Workspace,
+    stage: str,
+    code: str,
+    function: Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]],
+    jobs: Sequence[Job],
+    inputs: Callable[[Job], Any],
+) -> tuple[list[dict[str, Any]], int]:
+    """``function`` over ``jobs``, from the memo or computed in processes; results in the order of the jobs."""
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+
+    known = memo.Memo(workspace.memo)
+    keys = [memo.key(stage, code, inputs(job)) for job in jobs]
+    results: dict[int, dict[str, Any]] = {}
+    for position, key in enumerate(keys):
+        found = known.get(key)
+        if found is not None:
+            results[position] = found
+    missing = [position for position in range(len(jobs)) if position not in results]
+    workers = min(len(missing), os.cpu_count() or 1)
+    if workers:
+        context = multiprocessing.get_context("spawn")
+        try:
+            with ProcessPoolExecutor(workers, mp_context=context, initializer=_worker_start) as pool:
+                futures = {p: pool.submit(function, jobs[p][1], jobs[p][2]) for p in missing}
+                for position, future in futures.items():
+                    results[position] = future.result()
+                    known.put(keys[position], results[position])
+        except BrokenProcessPool:
+            raise SolbenchError(f"{stage}: a worker process died (out of memory?); run again, finished work is kept") from None
+    return [results[position] for position in range(len(jobs))], len(missing)
+
+
+def _worker_start() -> None:
+    """Worker processes die with their stage and compute on one thread each."""
+    import ctypes
+    import signal
+
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    import torch
+
+    torch.set_num_threads(1)
+
+
+def _die_with_dvc() -> None:
+    """End this process when DVC is killed: an orphaned stage must not write into the next run's output."""
+    ancestors = _dvc_ancestors()
+    if not ancestors or not hasattr(os, "pidfd_open"):
+        return
+    import select
+
+    def watch(pidfds: list[int]) -> None:
+        poll = select.poll()
+        for pidfd in pidfds:
+            poll.register(pidfd, select.POLLIN)
+        poll.poll()
+        os._exit(1)
+
+    try:
+        pidfds = [os.pidfd_open(pid) for pid in ancestors]
+    except OSError:
+        os._exit(1)
+    threading.Thread(target=watch, args=(pidfds,), daemon=True).start()
+
+
+def _dvc_ancestors() -> list[int]:
+    """Process ids from our parent up to the DVC process, empty when DVC did not start us."""
+    found: list[int] = []
+    pid = os.getppid()
+    for _ in range(4):
+        try:
+            command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            parent = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        except (OSError, ValueError, IndexError):
+            return []
+        found.append(pid)
+        if b"dvc" in [part.rpartition(b"/")[2] for part in command[:4]]:
+            return found
+        pid = parent
+    return []
+
+
+def _code(workspace: Workspace, paths: Sequence[str]) -> str:
+    """Digest of the code below ``paths`` and of the tools whose version decides the result."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        tools = [f"torch {version('torch').partition('+')[0]}"]
+    except PackageNotFoundError:
+        raise InputError("torch", "is not installed; run `pip install 'solbench[run]'`") from None
+    package_root = Path(__file__).resolve().parent.parent
+    return memo.code_digest([package_root / path for path in paths], tools)
+
+
+def _machines(workspace: Workspace) -> list[Any]:
+    """Machine models of the configured targets, of recorded measurement sets, and of this machine's calibration."""
+    from solar.hardware import Machine
+    from solbench import canonical
+    from solbench.bounds import machine_for
+    from solbench.measurement import read_header
+
+    models = {target: machine_for(target) for target in workspace.parameters().targets}
+    calibration = workspace.root / "hardware" / "cpu.json"
+    if calibration.is_file():
+        models["cpu"] = Machine.from_dict(canonical.loads(calibration.read_bytes(), str(calibration)))
+    else:
+        for path in _measurement_files(workspace):
+            header = read_header(path)
+            if header.hardware is not None and header.target not in models:
+                models[header.target] = Machine.from_dict(header.hardware)
+    return [models[name] for name in sorted(models)]
+
+
+def _measurement_files(workspace: Workspace) -> list[Path]:
+    return sorted((workspace.root / "measurements").glob("*/*.jsonl"))
