@@ -56,11 +56,15 @@ class Constant(Value):
 
 
 class Simplex(Value):
-    """softmax(normal / temperature) along ``axis``: non-negative, sums to 1."""
+    """softmax(normal / temperature) along ``axis``: non-negative, sums to 1.
+
+    ``zero_first``: index 0 along the axis becomes 0 and the rest is renormalised.
+    """
 
     type: Literal["simplex"]
     axis: StrictInt = -1
     temperature: Expression = 1.0
+    zero_first: bool = False
 
 
 class Offsets(Value):
@@ -91,13 +95,18 @@ class PermutedRows(Value):
 
 
 class PowerRows(Value):
-    """N(0,1) times 2^k, one integer k in [low, high] a block of ``block`` values (null: a row)."""
+    """N(0,1) times 2^k, one integer k in [low, high] a block of ``block`` values (null: a row).
+
+    With more than two blocks the first one's largest magnitude is exactly ``peak_first`` * 2^k, unless that is null.
+    ``zero_last``: with more than one block the last one is zero.
+    """
 
     type: Literal["power_rows"]
     low: StrictInt
     high: StrictInt
     block: StrictInt | None = Field(None, gt=0)
     zero_last: bool = False
+    peak_first: float | None = Field(None, gt=0)
 
 
 class RotaryAngles(Value):
