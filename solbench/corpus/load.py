@@ -16,7 +16,7 @@ from typing import Any
 from solbench.corpus.document import read_json, read_json_lines, read_text, read_yaml
 from solbench.errors import InputError
 from solbench.model.definition import Definition
-from solbench.model.solution import SUFFIXES, CompileOptions, Solution, SolutionSpec, SourceFile
+from solbench.model.solution import SUFFIXES, Solution, SourceFile
 from solbench.model.workload import NumericCheck, Workload
 
 WORKLOADS_SCHEMA = "solbench.workloads.v1"
@@ -95,14 +95,15 @@ def load_solution(path: Path, definition: Definition) -> Solution:
 
 def eager_solution(definition: Definition) -> Solution:
     """The reference itself as a solution named ``eager``: the baseline of every score."""
-    return Solution(
-        name="eager",
-        definition=definition.name,
-        author="solbench",
-        description="The reference, run eagerly.",
-        spec=SolutionSpec(languages=("pytorch",), entry_point="reference.py::run"),
-        sources=(SourceFile(path="reference.py", content=definition.reference),),
-    )
+    fields = {
+        "name": "eager",
+        "definition": definition.name,
+        "author": "solbench",
+        "description": "The reference, run eagerly.",
+        "spec": {"languages": ["pytorch"], "entry_point": "reference.py::run"},
+        "sources": [{"path": "reference.py", "content": definition.reference}],
+    }
+    return Solution.load(fields, f"{definition.name}: eager")
 
 
 def _load_definition(path: Path) -> Definition:
@@ -239,21 +240,18 @@ def _bare_solution(path: Path, definition: Definition) -> Solution:
     if language is None:
         raise InputError(str(path), "is neither solution.yaml, solution.json, a .py nor a .cpp file")
     name = re.sub(r"[^A-Za-z0-9._-]", "-", path.stem).lstrip("._-") or "solution"
-    return Solution.load(
-        {
-            "name": name,
-            "definition": definition.name,
-            "author": "unknown",
-            "spec": {
-                "languages": [language],
-                "entry_point": f"{path.name}::run",
-                "binding": "c" if language == "cpp" else None,
-                "compile_options": CompileOptions().as_dict(),
-            },
-            "sources": [{"path": path.name, "content": read_text(path)}],
+    fields = {
+        "name": name,
+        "definition": definition.name,
+        "author": "unknown",
+        "spec": {
+            "languages": [language],
+            "entry_point": f"{path.name}::run",
+            "binding": "c" if language == "cpp" else None,
         },
-        str(path),
-    )
+        "sources": [{"path": path.name, "content": read_text(path)}],
+    }
+    return Solution.load(fields, str(path))
 
 
 def _mapping(value: Any, where: str) -> Mapping[str, Any]:

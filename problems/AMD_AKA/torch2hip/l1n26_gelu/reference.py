@@ -1,9 +1,6 @@
-import math
-
-import torch
+import torch.nn.functional as F
 
 
 def run(x):
-    # The erf form, evaluated in fp32 from the fp16 input and rounded once.
-    value = x.float()
-    return (0.5 * value * (1.0 + torch.erf(value / math.sqrt(2.0)))).half()
+    # The erf form, not the tanh approximation; PyTorch evaluates fp16 in fp32 and rounds once.
+    return F.gelu(x)
