@@ -6,7 +6,10 @@ Every manifest in the store is written by :func:`dumps` and read by :func:`loads
 from __future__ import annotations
 
 import json
+import math
 import re
+from collections.abc import Callable
+from itertools import accumulate
 from typing import Any
 
 import rfc8785
@@ -15,11 +18,31 @@ from blake3 import blake3
 from solbench.errors import IntegrityError
 
 MAX_DEPTH = 64
+MAX_INTEGER = 2**53 - 1
 _DIGEST = re.compile(r"blake3:[0-9a-f]{64}\Z")
+# Possessive, and an unterminated string runs to the end: linear on any input.
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
+_NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_STEP = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
+# An integer too long for a double to hold exactly; digits after a point do not count.
+_LONG_INTEGER = re.compile(rb"(?<![0-9.])[0-9]{16}")
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+
+
+class MalformedError(IntegrityError):
+    """Bytes that are not the JSON we write; ``code`` is the stable name of the broken rule."""
+
+    def __init__(self, code: str, where: str, rule: str) -> None:
+        super().__init__(f"{where}: {rule}")
+        self.code = code
+
+
+class _DuplicateKeyError(ValueError):
+    pass
 
 
 def dumps(value: Any) -> bytes:
-    """RFC 8785 bytes; :class:`IntegrityError` for NaN, infinities, |int| > 2^53-1, lone surrogates."""
+    """RFC 8785 bytes; :class:`IntegrityError` for NaN, infinities, |int| > 2^53-1, lone surrogates, cycles."""
     try:
         return rfc8785.dumps(value)
     except (rfc8785.CanonicalizationError, UnicodeError, RecursionError) as error:
@@ -27,24 +50,30 @@ def dumps(value: Any) -> bytes:
 
 
 def parse(data: bytes, where: str = "manifest") -> Any:
-    """Strict JSON: UTF-8 without BOM, no duplicate keys, no NaN, at most ``MAX_DEPTH`` levels."""
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise IntegrityError(f"{where}: not UTF-8 at byte {error.start}") from None
-    try:
-        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:
-        raise IntegrityError(f"{where}: {error}") from None
-    _check_depth(value, where)
-    return value
+    """Strict JSON: UTF-8 without BOM, no duplicate keys, no NaN, at most ``MAX_DEPTH`` levels.
+
+    An integer beyond ±(2^53-1) comes back as the double that RFC 8785 takes it for. Raises :class:`MalformedError`
+    with code ``json-encoding``, ``json-syntax``, ``json-duplicate-key`` or ``limit-depth``.
+    """
+    return _parse(data, where, _finite, _LONG_INTEGER.search(data) is not None)
 
 
 def loads(data: bytes, where: str = "manifest") -> Any:
-    """Parse, and require that the bytes are exactly the canonical form of what they say."""
-    value = parse(data, where)
-    if dumps(value) != data:
-        raise IntegrityError(f"{where}: bytes are not in canonical form (RFC 8785)")
+    """Parse, and require that the bytes are exactly the canonical form of what they say (code ``json-canonical``)."""
+    # Python's own writer gives the same answer sooner, where it and RFC 8785 agree: ASCII text, short integers, and
+    # floats that both spell alike.
+    long_integers = _LONG_INTEGER.search(data) is not None
+    alike = data.isascii() and not long_integers
+
+    def number(text: str) -> float:
+        nonlocal alike
+        result = _finite(text)
+        alike = alike and "e" not in text and not text.endswith(".0") and repr(result) == text
+        return result
+
+    value = _parse(data, where, number, long_integers)
+    if (_python_json(value) if alike else dumps(value)) != data:
+        raise MalformedError("json-canonical", where, "bytes are not in canonical form (RFC 8785)")
     return value
 
 
@@ -63,12 +92,45 @@ def is_digest(text: object) -> bool:
     return isinstance(text, str) and _DIGEST.match(text) is not None
 
 
+def _parse(data: bytes, where: str, number: Callable[[str], float], long_integers: bool) -> Any:
+    if data.startswith(b"\xef\xbb\xbf") or b"\0" in data:
+        raise MalformedError("json-encoding", where, "not plain UTF-8: it has a byte order mark or NUL bytes")
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise MalformedError("json-encoding", where, f"not UTF-8 at byte {error.start}") from None
+    # Before parsing: what is nested deeply must not reach a recursive parser.
+    if _depth(data) > MAX_DEPTH:
+        raise MalformedError("limit-depth", where, f"nested deeper than {MAX_DEPTH} levels")
+    integer = _integer if long_integers else None
+    try:
+        value = json.loads(
+            text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=number, parse_int=integer
+        )
+    except _DuplicateKeyError as error:
+        raise MalformedError("json-duplicate-key", where, str(error)) from None
+    except (ValueError, RecursionError) as error:
+        raise MalformedError("json-syntax", where, str(error)) from None
+    if b"\\u" in data and _SURROGATE.search(data):
+        try:
+            json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise MalformedError("json-encoding", where, "a string holds a lone surrogate") from None
+    return value
+
+
+def _python_json(value: Any) -> bytes:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+
+
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    result: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in result:
-            raise ValueError(f"duplicate key {key!r}")
-        result[key] = value
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise _DuplicateKeyError(f"duplicate key {key!r}")
+            seen.add(key)
     return result
 
 
@@ -76,15 +138,19 @@ def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
-def _check_depth(value: Any, where: str) -> None:
-    level = [value]
-    for _ in range(MAX_DEPTH):
-        level = [
-            child
-            for item in level
-            if isinstance(item, (dict, list))
-            for child in (item.values() if isinstance(item, dict) else item)
-        ]
-        if not level:
-            return
-    raise IntegrityError(f"{where}: nested deeper than {MAX_DEPTH} levels")
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text[:40]} is beyond the range of a double")
+    return value
+
+
+def _integer(text: str) -> int | float:
+    value = int(text)
+    return value if abs(value) <= MAX_INTEGER else _finite(text)
+
+
+def _depth(data: bytes) -> int:
+    """Deepest nesting of brackets outside strings; a malformed text is the parser's to refuse."""
+    brackets = _STRING.sub(b"", data).translate(None, _NOT_BRACKETS)
+    return max(accumulate(map(_STEP.__getitem__, brackets)), default=0)

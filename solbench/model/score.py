@@ -11,7 +11,7 @@ from solbench.model.record import Descriptor, Value
 SCHEMA: Final = "solbench.score.v1"
 ENTRY_SCHEMA: Final = "solbench.entry.v1"
 
-State = Literal["scored", "failed", "audit", "too_narrow", "not_timed", "not_attempted"]
+State = Literal["scored", "failed", "audit", "too_narrow", "not_timed", "no_bound", "not_attempted"]
 HeadroomClass = Literal["narrow", "good", "loose", "vacuous"]
 
 
@@ -51,7 +51,10 @@ class Score(Value):
 
 
 class ProblemScore(Value):
-    """Mean over the workloads of one problem that count; ``n`` of ``total``."""
+    """Mean over the workloads of one problem that count; ``n`` of ``total``. ``definition`` is the problem's key.
+
+    ``s`` is 0 for a problem that the entry has no solution for, and null where nothing counts or an audit is open.
+    """
 
     definition: str
     s: float | None
@@ -60,7 +63,11 @@ class ProblemScore(Value):
 
 
 class Entry(Value):
-    """A leaderboard row: solutions of one name on one target. ``s`` is null while withheld."""
+    """A leaderboard row: solutions of one name on one target. ``s`` is null while withheld or where nothing counts.
+
+    ``workloads``, ``problem_total``: all of the release with role ``scored``; the seven counts before add up to
+    ``workloads``. ``problem_n``: problems of which a workload counts.
+    """
 
     schema_: Literal["solbench.entry.v1"] = Field(ENTRY_SCHEMA, alias="schema")
     name: str
@@ -76,6 +83,7 @@ class Entry(Value):
     audit: int
     too_narrow: int
     not_timed: int
+    no_bound: int = 0
     not_attempted: int
     workloads: int
     problems: tuple[ProblemScore, ...]
