@@ -1,0 +1,47 @@
+"""Operators that stage 1 lets PyTorch decompose, by name: fixed here, so that few kinds remain on every machine.
+
+Mostly gradients and rare composites. What conversion has an own rule for (softmax, norms, losses, pooling, activations)
+stays whole, so that the operator graph reads like the reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+_GRADIENTS = """
+    native_layer_norm_backward native_group_norm_backward native_batch_norm_backward _fused_rms_norm_backward
+    gelu_backward silu_backward sigmoid_backward tanh_backward threshold_backward hardtanh_backward leaky_relu_backward
+    elu_backward softplus_backward mish_backward log_sigmoid_backward hardswish_backward hardsigmoid_backward
+    glu_backward _prelu_kernel_backward _softmax_backward_data _log_softmax_backward_data nll_loss_backward
+    nll_loss2d_backward mse_loss_backward smooth_l1_loss_backward huber_loss_backward binary_cross_entropy_backward
+    slice_backward select_backward diagonal_backward embedding_dense_backward unfold_backward
+    max_pool2d_with_indices_backward
+"""
+_COMPOSITES = """
+    mse_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits soft_margin_loss
+    multi_margin_loss multilabel_margin_loss_forward nll_loss2d_forward log_sigmoid_forward logaddexp logaddexp2 logit
+    nansum nan_to_num aminmax trace isin lerp addcmul addcdiv addr addmv mv dot vdot dist _euclidean_dist
+    im2col col2im pixel_shuffle pixel_unshuffle native_channel_shuffle channel_shuffle
+    upsample_nearest1d upsample_nearest2d upsample_nearest3d upsample_linear1d upsample_bilinear2d upsample_trilinear3d
+    upsample_bicubic2d grid_sampler_2d reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d
+    replication_pad2d replication_pad3d _adaptive_avg_pool2d linspace logspace renorm rot90 rrelu_with_noise
+    special_entr xlogy threshold softshrink hardshrink
+"""
+
+
+@cache
+def table() -> dict[Any, Callable[..., Any]]:
+    """Decomposition of every overload of the operators above that PyTorch has one for."""
+    import torch
+    from torch._decomp import decomposition_table
+
+    chosen: dict[Any, Callable[..., Any]] = {}
+    for name in (*_GRADIENTS.split(), *_COMPOSITES.split()):
+        packet = getattr(torch.ops.aten, name, None)
+        for overload in () if packet is None else packet.overloads():
+            operator = getattr(packet, overload)
+            if operator in decomposition_table:
+                chosen[operator] = decomposition_table[operator]
+    return chosen
