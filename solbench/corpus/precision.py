@@ -33,7 +33,7 @@ _OPERANDS = {
 
 
 class _RoundedOperands(TorchDispatchMode):  # type: ignore[misc]
-    """Rounds the operands of contraction number ``only``, in the order of dispatch; ``contractions`` counts them all."""
+    """Rounds the operands of contraction number ``only`` (in order of dispatch); ``contractions`` counts them all."""
 
     def __init__(self, rounding: Callable[[torch.Tensor], torch.Tensor], only: int) -> None:
         super().__init__()
@@ -54,8 +54,8 @@ class _Double(TorchDispatchMode):  # type: ignore[misc]
     """Runs every float32 step in float64; roundings to narrower formats stay, they belong to the formula."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func is aten.view.dtype and args[0].dtype == torch.float64:
-            args = (args[0].float(), *args[1:])  # who looks at the bits looks at those of a float32
+        if func is aten.view.dtype:  # whoever looks at bits looks at those of a float32
+            args = (args[0].float() if args[0].dtype == torch.float64 else args[0], *args[1:])
         else:
             args, kwargs = tree_map(_widen, (args, kwargs or {}))
         return func(*args, **(kwargs or {}))
