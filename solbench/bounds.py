@@ -6,35 +6,24 @@ Everything here is deterministic and allocates nothing of the workload's size.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from solar import hardware
-from solar.einsum import from_dict, to_dict
+from solar.einsum import from_dict
 from solar.errors import HardwareError, SolarError
-from solbench import canonical
 from solbench.errors import InputError
 from solbench.model.definition import Definition, resolve_shape
 from solbench.model.workload import Constant, ScalarInput, Values, Workload
 
-# Elements (over all tensors) up to which a shrunk workload is replayed in earnest.
-ATTESTED_ELEMENTS = 1 << 20
+if TYPE_CHECKING:
+    from solar.graph import OperatorGraph
+    from solar.hardware import Machine
+    from solbench.corpus.load import Problem
+
 BOUND_SCHEMA = "solbench.bound.v1"
 
 
-@dataclass(frozen=True)
-class Analysis:
-    """Graph, IR and attestation of one workload as plain values; ``reason`` says why one is missing."""
-
-    graph: dict[str, Any] | None
-    program: dict[str, Any] | None
-    attestation: dict[str, Any] | None
-    reason: str | None
-
-
 def solar_inputs(definition: Definition, workload: Workload, axes: Mapping[str, int]) -> dict[str, Any]:
-    """The reference's arguments as ``solar`` sees them: shapes and dtypes, scalars by value, frozen indices by value."""
+    """The reference's arguments as ``solar`` sees them: shapes and dtypes; scalars and frozen indices by value."""
     from solar.graph import Input
 
     result: dict[str, Any] = {}
@@ -50,35 +39,46 @@ def solar_inputs(definition: Definition, workload: Workload, axes: Mapping[str, 
     return result
 
 
-def machine_for(target: str) -> hardware.Machine:
+def machine_for(target: str) -> Machine:
     """The machine model of a named target or of a YAML file; :class:`InputError` where it is unusable."""
+    from solar import hardware
+
     try:
         return hardware.load(target)
     except HardwareError as error:
         raise InputError(target, str(error)) from None
 
 
-def bounds_for(problem: Any, workload: Workload, machine: hardware.Machine) -> dict[str, Any] | str:
+def record_graph(instance: Mapping[str, Any], definition: Mapping[str, Any]) -> dict[str, Any]:
+    """Operator graph of one workload artifact: ``graph`` (``solar.operator-graph.v1``) or ``reason``; one is null."""
+    from solar.graph import to_dict
+
+    loaded = Definition.load(_body(definition), instance["problem"])
+    workload = Workload.load(instance["workload"], instance["problem"])
+    try:
+        return {"graph": to_dict(_extracted(loaded, workload, instance["axes"])), "reason": None}
+    except SolarError as error:
+        return {"graph": None, "reason": str(error)}
+
+
+def bounds_for(problem: Problem, workload: Workload, machine: Machine) -> dict[str, Any] | str:
     """Bound of one workload of a loaded problem (``solar.bound.v1``), or the reason why there is none."""
-    from solar import extract_aten
     from solar.bound import bound
     from solar.convert import convert
-    from solbench.corpus.reference import load_reference
 
     axes = workload.validate_against(problem.definition, problem.key)
     try:
-        graph = extract_aten(load_reference(problem.definition), solar_inputs(problem.definition, workload, axes))
-        result = bound(convert(graph), machine, rejected_formats=workload.rejected_formats)
+        program = convert(_extracted(problem.definition, workload, axes))
+        return dict(bound(program, machine, rejected_formats=workload.rejected_formats))
     except SolarError as error:
         return str(error)
-    return dict(result)
 
 
 def bound_artifact(
     instance: Mapping[str, Any],
     references: Mapping[str, Any],
     program: Mapping[str, Any] | None,
-    machine: hardware.Machine,
+    machine: Machine,
     reason: str | None,
 ) -> dict[str, Any]:
     """The ``bound`` artifact of one workload on one target.
@@ -107,9 +107,17 @@ def bound_artifact(
     }
 
 
-def analyse(definition: dict[str, Any], workload: dict[str, Any], axes: dict[str, int]) -> dict[str, Any]:
-    """Graph, IR and attestation of one workload, from and to plain values (runs in a worker process of the stage)."""
-    raise NotImplementedError
+def _extracted(definition: Definition, workload: Workload, axes: Mapping[str, int]) -> OperatorGraph:
+    from solar.extract.aten import extract
+    from solbench.corpus.reference import load_reference
+
+    return extract(
+        load_reference(definition),
+        solar_inputs(definition, workload, axes),
+        outputs=list(definition.outputs),
+        in_place=definition.in_place,
+    )
 
 
-__all__ = ["Analysis", "Path", "analyse", "bound_artifact", "bounds_for", "canonical", "machine_for", "solar_inputs", "to_dict"]
+def _body(artifact: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in artifact.items() if name != "kind"}
