@@ -1,0 +1,140 @@
+"""``solbench corpus``: what problems there are, and whether they hold."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from solbench.errors import InputError
+
+if TYPE_CHECKING:
+    from solbench.corpus.load import Problem
+    from solbench.corpus.validate import Finding
+
+_root = click.option(
+    "--root",
+    type=click.Path(path_type=Path),
+    default=Path("problems"),
+    help="Folder that holds the corpora.  [default: problems]",
+)
+_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+
+
+@click.group()
+def corpus() -> None:
+    """List the problems of a corpus and check that they hold.
+
+    A problem is a folder with problem.yaml (axes, inputs, outputs), reference.py (what to compute) and workloads.yaml
+    (sizes, how inputs are drawn, how outputs are checked).
+    """
+
+
+@corpus.command("list")
+@_root
+@_json
+def list_(root: Path, as_json: bool) -> None:
+    """Print every problem: key, kind of operation, role, number of workloads and of solutions."""
+    from solbench.corpus.load import load_corpus
+
+    rows = [
+        {
+            "key": problem.key,
+            "op_type": problem.definition.op_type,
+            "role": problem.definition.role,
+            "description": problem.definition.description,
+            "workloads": [workload.uuid for workload in problem.workloads],
+            "solutions": [solution.name for solution in problem.solutions],
+        }
+        for problem in load_corpus(root)
+    ]
+    if as_json:
+        click.echo(json.dumps({"problems": rows}, indent=2))
+        return
+    width = max((len(str(row["key"])) for row in rows), default=0)
+    for row in rows:
+        names = ", ".join(row["solutions"] or ["-"])
+        click.echo(
+            f"{row['key']:<{width}}  {row['op_type']:<17}  {row['role']:<8}  {len(row['workloads'] or []):2d} workloads"
+            f"  {names}"
+        )
+    click.echo(f"{len(rows)} problems, {sum(len(row['workloads'] or []) for row in rows)} workloads")
+
+
+@corpus.command()
+@click.argument("problems", nargs=-1, metavar="[PROBLEM]...")
+@click.option("--controls", is_flag=True, help="Also run the references and what must pass or fail (needs PyTorch).")
+@_root
+@_json
+def validate(problems: tuple[str, ...], controls: bool, root: Path, as_json: bool) -> None:
+    """Check problems: files, fields, axes, and with --controls what their checks accept and refuse.
+
+    PROBLEM is a key (AMD_AKA/torch2hip/l1n23_softmax), the last part of one, or a problem's folder; none means all.
+
+    \b
+    The controls of a problem:
+      must pass   the reference itself, twice, in float64, and in every stress round
+      must fail   zeros, the mean, a copy of an input, an output of another draw
+      must hold   rejected_formats: rounding a contraction's operands to one breaks a check
+
+    Exit code: 0 all hold, 1 a control failed, 2 a problem is malformed.
+    """
+    chosen = _choose(root, problems)
+    if controls:
+        from solbench.corpus.validate import validate as run_controls
+
+        findings: list[Finding] = []
+        for problem in chosen:
+            found = run_controls(problem)
+            findings += found
+            if not as_json:
+                _print_findings(problem, found)
+        failed = sum(not finding.ok for finding in findings)
+    else:
+        findings, failed = [], 0
+        if not as_json:
+            for problem in chosen:
+                click.echo(f"{problem.key}: {len(problem.workloads)} workloads are well-formed")
+    if as_json:
+        report = {
+            "problems": [problem.key for problem in chosen],
+            "controls": [vars(finding) for finding in findings],
+            "failed": failed,
+        }
+        click.echo(json.dumps(report, indent=2))
+    elif controls:
+        click.echo(f"{len(chosen)} problems, {len(findings)} controls, {failed} failed")
+    if failed:
+        click.get_current_context().exit(1)
+
+
+def _choose(root: Path, names: tuple[str, ...]) -> list[Problem]:
+    from solbench.corpus.load import load_corpus, load_problem
+
+    if not names:
+        return load_corpus(root)
+    chosen: list[Problem] = []
+    known: list[Problem] | None = None
+    for name in names:
+        if Path(name).is_dir():
+            chosen.append(load_problem(Path(name)))
+            continue
+        known = load_corpus(root) if known is None else known
+        found = [problem for problem in known if problem.key == name or problem.key.endswith(f"/{name}")]
+        if len(found) != 1:
+            what = "no such problem" if not found else f"is ambiguous: {', '.join(problem.key for problem in found)}"
+            raise InputError(name, f"{what}; `solbench corpus list` shows them")
+        chosen += found
+    return chosen
+
+
+def _print_findings(problem: Problem, findings: list[Finding]) -> None:
+    failed = [finding for finding in findings if not finding.ok]
+    click.echo(f"{problem.key}: {len(findings)} controls, {len(failed)} failed")
+    for finding in findings:
+        if not finding.ok:
+            click.echo(f"  FAILED {finding.workload}: {finding.control}: {finding.detail}")
+        elif finding.control == "resolves" and finding.detail:
+            click.echo(f"  {finding.workload}: {finding.detail}")
