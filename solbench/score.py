@@ -14,7 +14,7 @@ from typing import Any, Final, get_args
 
 from solbench.errors import InputError
 from solbench.model.record import Descriptor as Reference
-from solbench.model.score import Entry, Estimate, HeadroomClass, ProblemScore, Score, State
+from solbench.model.score import ENTRY_SCHEMA, SCHEMA, Entry, Estimate, HeadroomClass, ProblemScore, Score, State
 from solbench.model.trace import Omission, SampleSet, SetHeader, Status, Timing, Trace
 from solbench.store import Descriptor, Store
 
@@ -124,9 +124,9 @@ def score_workload(
 
     ``bound``: a ``solar.bound.v1`` result, or None for the reason ``no_bound``. ``floor_s``: time of an empty launch on
     that device. The first state that applies: a verdict that is no pass is ``failed`` (S = 0), except UNSUPPORTED and
-    INVALID_REFERENCE, which judge nothing (``not_attempted``); ``not_timed``; ``audit`` where a time is impossible (also
-    without a bound); ``no_bound``; ``audit`` where time and bound contradict each other; ``too_narrow`` where the
-    relative headroom (T_b - T_SOL) / T_b is under 8.8 timing errors; else ``scored``.
+    INVALID_REFERENCE, which judge nothing (``not_attempted``); ``not_timed``; ``audit`` where a time is impossible
+    (also without a bound); ``no_bound``; ``audit`` where time and bound contradict each other; ``too_narrow`` where
+    the relative headroom (T_b - T_SOL) / T_b is under 8.8 timing errors; else ``scored``.
     """
     base = _unscored(trace.definition, trace.workload, trace.solution, trace.target, bound, floor_s, references)
     if trace.status in (Status.UNSUPPORTED, Status.INVALID_REFERENCE):
@@ -190,6 +190,7 @@ def aggregate(
         return None if reasons else _mean_over_problems(problems, missing, value, keep)
 
     return Entry(
+        schema=ENTRY_SCHEMA,
         name=name,
         target=target,
         protocol=protocol,
@@ -386,6 +387,7 @@ def _unscored(
 ) -> Score:
     t_sol = float(bound["t_sol_s"]) if bound is not None else None
     return Score(
+        schema=SCHEMA,
         definition=definition,
         workload=workload,
         solution=solution,

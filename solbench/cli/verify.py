@@ -1,0 +1,92 @@
+"""``solbench verify``: check a bundle without trusting who made it."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.argument("bundle", type=click.Path(path_type=Path))
+@click.option("--expect-root", metavar="HASH", help="The root that it must have (blake3:...), from git or a friend.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document instead of lines.")
+@click.option("--quiet", is_flag=True, help="Print nothing but what is wrong.")
+@click.option("--max-files", type=click.IntRange(min=1), default=200_000, show_default=True)
+@click.option("--max-manifest", "max_manifest", metavar="BYTES", type=click.IntRange(min=1), default=64 << 20)
+@click.option("--max-object", "max_object", metavar="BYTES", type=click.IntRange(min=1), default=8 << 30)
+@click.option("--max-total", "max_total", metavar="BYTES", type=click.IntRange(min=1), default=256 << 30)
+def verify(
+    bundle: Path,
+    expect_root: str | None,
+    as_json: bool,
+    quiet: bool,
+    max_files: int,
+    max_manifest: int,
+    max_object: int,
+    max_total: int,
+) -> int:
+    """Check the BUNDLE (an archive or a directory): every byte, hash, reference, contract, score and bound.
+
+    Needs no GPU and no PyTorch, writes nothing, and runs nothing of the bundle. Exit code: 0 verified, 1 proven bad,
+    3 could not decide (unreadable, or beyond a limit), 4 unsupported version.
+    """
+    # "verify" is also the name of this command, so the module is imported whole.
+    from solbench.release import verify as verification
+    from solbench.release.findings import escape
+    from solbench.release.source import Limits
+
+    limits = Limits(max_files, max_manifest, max_object, max_total)
+    lines = not as_json and not quiet
+    if lines and bundle.is_symlink():
+        click.echo(f"{escape(str(bundle))} is a link to {escape(os.path.realpath(bundle))}")
+    try:
+        result = verification.verify(bundle, expect_root, limits, _print_level if lines else _ignore)
+    except (
+        AssertionError,
+        LookupError,
+        TypeError,
+        ValueError,
+        ArithmeticError,
+        AttributeError,
+        RecursionError,
+    ) as error:
+        # A defect of the verifier must never read as "proven bad", let alone as "verified".
+        click.echo(f"solbench: cannot decide, a defect of the verifier: {escape(repr(error))}", err=True)
+        return 3
+    if as_json:
+        click.echo(json.dumps(result.as_dict(), indent=2, sort_keys=True))
+        return result.exit_code
+    for error in result.errors:
+        parts = [f"{error.code}  {error.path}"]
+        parts += [f"expected {error.expected}"] if error.expected is not None else []
+        parts += [f"found {error.found}"] if error.found is not None else []
+        click.echo(": ".join([parts[0], ", ".join(parts[1:])]) if parts[1:] else parts[0])
+    if result.more_errors:
+        click.echo(f"... and {result.more_errors} more")
+    if not quiet:
+        click.echo(_verdict(result.verdict, result.root, result.objects, result.bytes, result.matches_expected))
+        click.echo("Hashes prove that nothing was changed since, not who made it.")
+    return result.exit_code
+
+
+def _ignore(level: object) -> None:
+    return None
+
+
+def _print_level(level: object) -> None:
+    name, state, note = (getattr(level, field) for field in ("name", "state", "note"))
+    click.echo(f"{name:<9}{'ok' if state == 'verified' else state:<13}{note}")
+
+
+def _verdict(verdict: str, root: str | None, objects: int, size: int, matches: bool | None) -> str:
+    name = root or "no release"
+    if verdict == "verified":
+        statement = "matches the expected root" if matches else "self-consistent; no expected root given"
+        return f"verified {name}: {objects} objects, {size} bytes ({statement})"
+    if verdict == "bad" and matches is False:
+        return f"BAD {name}: not the expected root, or not what it says"
+    words = {"bad": "BAD", "undecided": "CANNOT DECIDE", "unsupported": "UNSUPPORTED"}
+    return f"{words[verdict]} {name}"

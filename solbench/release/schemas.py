@@ -1,0 +1,165 @@
+"""What each kind of artifact must be: its contract, closed and versioned, checked without PyTorch."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal, Self
+
+from pydantic import ConfigDict, Field, model_validator
+
+from solar.errors import SolarError
+from solbench import canonical
+from solbench.errors import InputError
+from solbench.model.definition import Definition
+from solbench.model.record import Descriptor, Value
+from solbench.model.release import Release, Section
+from solbench.model.score import Entry, Score
+from solbench.model.solution import Solution
+from solbench.model.trace import Omission, SetHeader, Trace
+from solbench.model.workload import Workload
+from solbench.store import RAW_KINDS
+
+_VERSIONED = re.compile(r"(.+\.v)[0-9]+\Z")
+
+
+class MemoryTerm(Value):
+    """What a score reads of a bound's memory term."""
+
+    model_config = ConfigDict(extra="allow")
+    live_bytes: float = Field(ge=0)
+    bandwidth_bytes_per_s: float = Field(gt=0)
+
+
+class BoundResult(Value):
+    """What a score reads of a bound's result; the rest is compared with a recomputation."""
+
+    model_config = ConfigDict(extra="allow")
+    schema_: Literal["solar.bound.v1"] = Field("solar.bound.v1", alias="schema")
+    t_sol_s: float = Field(ge=0)
+    memory: MemoryTerm
+
+
+class Bound(Value):
+    """T_SOL of one workload on one target with everything that it was derived from, or the reason why there is none."""
+
+    schema_: Literal["solbench.bound.v1"] = Field("solbench.bound.v1", alias="schema")
+    problem: str
+    workload: str
+    target: str
+    instance: Descriptor
+    graph: Descriptor | None
+    hardware: Descriptor
+    attestation: Descriptor | None
+    rejected_formats: tuple[str, ...]
+    result: BoundResult | None
+    reason: str | None
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> Self:
+        if (self.result is None) == (self.reason is None):
+            raise ValueError("exactly one of result and reason is null")
+        if self.result is not None and self.graph is None:
+            raise ValueError("graph: a result needs the graph that it was derived from")
+        return self
+
+
+class Instance(Value):
+    """A workload with its axes resolved and the definition that it belongs to."""
+
+    schema_: Literal["solbench.workload-instance.v1"] = Field("solbench.workload-instance.v1", alias="schema")
+    problem: str
+    definition: Descriptor
+    workload: Workload
+    axes: dict[str, int]
+
+
+class OmissionRecord(Omission):
+    """An omission as an artifact."""
+
+    schema_: Literal["solbench.omission.v1"] = Field("solbench.omission.v1", alias="schema")
+
+
+class NoGraph(Value):
+    """Why a workload has no graph."""
+
+    schema_: Literal["solbench.no-graph.v1"] = Field("solbench.no-graph.v1", alias="schema")
+    reason: str = Field(min_length=1)
+
+
+MODELS: Final[Mapping[str, type[Value]]] = {
+    "definition": Definition,
+    "solution": Solution,
+    "workload": Instance,
+    "no-graph": NoGraph,
+    "bound": Bound,
+    "measurement-set": SetHeader,
+    "trace": Trace,
+    "omission": OmissionRecord,
+    "score": Score,
+    "entry": Entry,
+    "section": Section,
+    "release": Release,
+}
+SCHEMAS: Final[Mapping[str, str]] = {
+    **{kind: model.model_fields["schema_"].default for kind, model in MODELS.items()},
+    "operator-graph": "solar.operator-graph.v1",
+    "einsum-graph": "solar.einsum-graph.v1",
+    "attestation": "solar.attestation.v1",
+    "hardware": "solar.hardware.v1",
+}
+
+
+def violation(kind: str, value: Any, data: bytes) -> tuple[str, object, object] | None:
+    """(code, expected, found) for an artifact that breaks its contract, or None. ``data`` are its canonical bytes."""
+    if kind in RAW_KINDS:
+        return None
+    if not isinstance(value, dict) or value.get("kind") != kind:
+        return "media-type", kind, value.get("kind") if isinstance(value, dict) else "no artifact"
+    expected = SCHEMAS.get(kind)
+    if expected is None:
+        return "media-type", "a known kind", kind
+    schema = value.get("schema")
+    if schema != expected:
+        family = _VERSIONED.match(expected)
+        same = isinstance(schema, str) and family is not None and re.fullmatch(re.escape(family[1]) + "[0-9]+", schema)
+        return "version" if same else "media-type", expected, schema
+    body = {name: entry for name, entry in value.items() if name != "kind"}
+    try:
+        written = _READERS[kind](body) if kind in _READERS else MODELS[kind].load(body, kind).as_dict()
+    except (InputError, SolarError) as error:
+        return "schema", "the contract of its kind", error
+    if canonical.dumps({**written, "kind": kind}) != data:
+        return "schema", "every field as its contract writes it", "defaults left out, or values of other types"
+    return None
+
+
+def _einsum_graph(body: dict[str, Any]) -> dict[str, Any]:
+    from solar.einsum import from_dict, to_dict
+
+    return to_dict(from_dict(body))
+
+
+def _operator_graph(body: dict[str, Any]) -> dict[str, Any]:
+    from solar.graph import from_dict, to_dict
+
+    return to_dict(from_dict(body))
+
+
+def _hardware(body: dict[str, Any]) -> dict[str, Any]:
+    from solar.hardware import Machine
+
+    return dict(Machine.from_dict(body).to_dict())
+
+
+def _as_is(body: dict[str, Any]) -> dict[str, Any]:
+    return body
+
+
+_READERS: Final[Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]]] = {
+    "einsum-graph": _einsum_graph,
+    "hardware": _hardware,
+    "operator-graph": _operator_graph,
+    # A statement about a run of PyTorch; only --replay can repeat that.
+    "attestation": _as_is,
+}
