@@ -1,0 +1,371 @@
+"""Maps: arithmetic, comparisons, selections, activations. Activations are written as the maps they are made of, in
+float32 where their input is narrower."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from solar.convert.build import FLOATS, Build, Number, Value, promote
+from solar.graph import Node, Ref
+
+Rule = Callable[[Build, Node], list[Value]]
+
+_UNARY = """neg abs sign exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal erf erfc erfinv sin cos tan asin acos
+    atan sinh cosh tanh asinh acosh atanh sigmoid relu floor ceil trunc frac lgamma digamma""".split()
+_TESTS = ("isnan", "isinf", "isfinite", "signbit", "isposinf", "isneginf")
+_BINARY = """mul maximum minimum atan2 hypot fmod remainder bitwise_and bitwise_or bitwise_xor bitwise_left_shift
+    bitwise_right_shift copysign nextafter heaviside fmax fmin""".split()
+_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+_LOGIC = ("logical_and", "logical_or", "logical_xor")
+_ALIASES = {"__lshift__": "bitwise_left_shift", "__rshift__": "bitwise_right_shift"}
+_ALIASES |= {f"__{name}__": f"bitwise_{name}" for name in ("and", "or", "xor")}
+
+
+def argument(build: Build, value: Any, dtype: str) -> Value | Number:
+    """A tensor cast to ``dtype``, a 0-d constant as a number, or a number as it is."""
+    if not isinstance(value, Ref):
+        return value
+    tensor = build.operand(value)
+    producer = build.producer(tensor)
+    if producer is not None and producer.function == "full" and build.shape(tensor) == ():
+        constant = producer.attributes["value"]
+        return float(constant) if isinstance(constant, str) else constant
+    return build.cast(tensor, dtype)
+
+
+def tensors(build: Build, *values: Value | Number) -> list[Value | Number]:
+    """The same arguments, the last number made a tensor if there is no tensor among them."""
+    if any(isinstance(value, str) for value in values):
+        return list(values)
+    return [*values[:-1], build.full((), values[-1], build.result().dtype)]  # type: ignore[arg-type]
+
+
+def finish(build: Build, value: Value) -> list[Value]:
+    """Expand (for in-place results) and cast to what the node yields."""
+    result = build.result()
+    return [build.expand(build.cast(value, result.dtype), result.shape)]
+
+
+def _unary(name: str) -> Rule:
+    def rule(build: Build, node: Node) -> list[Value]:
+        return [build.map(name, build.cast(build.operand(node.arguments["self"]), build.result().dtype))]
+
+    return rule
+
+
+def _test(name: str) -> Rule:
+    def rule(build: Build, node: Node) -> list[Value]:
+        return [build.map(name, build.operand(node.arguments["self"]), dtype="bool")]
+
+    return rule
+
+
+def _binary(name: str) -> Rule:
+    def rule(build: Build, node: Node) -> list[Value]:
+        dtype = build.result().dtype
+        pair = [argument(build, value, dtype) for value in list(node.arguments.values())[:2]]
+        return finish(build, build.map(name, *tensors(build, *pair), dtype=dtype))
+
+    return rule
+
+
+def _comparison(name: str) -> Rule:
+    def rule(build: Build, node: Node) -> list[Value]:
+        raw = [build.operand(v) if isinstance(v, Ref) else v for v in (node.arguments["self"], node.arguments["other"])]
+        dtype = promote(build, raw)
+        pair = [argument(build, v, dtype) for v in (node.arguments["self"], node.arguments["other"])]
+        if not isinstance(pair[0], str) and not isinstance(pair[1], str):
+            pair[0] = build.cast(build.operand(node.arguments["self"]), dtype)
+        return finish(build, build.map(name, *pair, dtype="bool"))
+
+    return rule
+
+
+def _logic(name: str) -> Rule:
+    def rule(build: Build, node: Node) -> list[Value]:
+        pair = [build.cast(build.operand(node.arguments[key]), "bool") for key in ("self", "other")]
+        return finish(build, build.map(name, *pair, dtype="bool"))
+
+    return rule
+
+
+def _not(build: Build, node: Node) -> list[Value]:
+    return [build.map("logical_not", build.cast(build.operand(node.arguments["self"]), "bool"), dtype="bool")]
+
+
+def _bitwise_not(build: Build, node: Node) -> list[Value]:
+    value = build.operand(node.arguments["self"])
+    return [build.map("logical_not" if build.dtype(value) == "bool" else "bitwise_not", value)]
+
+
+def _sum(sign: str) -> Rule:
+    def rule(build: Build, node: Node) -> list[Value]:
+        dtype = build.result().dtype
+        left = argument(build, node.arguments["self"], dtype)
+        right = argument(build, node.arguments["other"], dtype)
+        alpha = node.arguments.get("alpha", 1)
+        if alpha != 1:
+            right = build.map("mul", right, alpha) if isinstance(right, str) else right * alpha
+        if sign == "rsub":
+            left, right = right, left
+        name = "sub" if sign == "rsub" else sign
+        if dtype == "bool":
+            name = "logical_or"
+        return finish(build, build.map(name, *tensors(build, left, right), dtype=dtype))
+
+    return rule
+
+
+def _div(build: Build, node: Node) -> list[Value]:
+    dtype = build.result().dtype
+    mode = node.arguments.get("rounding_mode")
+    pair = tensors(build, *(argument(build, node.arguments[key], dtype) for key in ("self", "other")))
+    if mode == "floor":
+        return finish(build, build.map("floor_divide", *pair, dtype=dtype))
+    quotient = build.map("div", *pair, dtype=dtype)
+    if mode == "trunc" and dtype in FLOATS:
+        quotient = build.map("trunc", quotient)
+    return finish(build, quotient)
+
+
+def _floor_divide(build: Build, node: Node) -> list[Value]:
+    dtype = build.result().dtype
+    pair = tensors(build, *(argument(build, node.arguments[key], dtype) for key in ("self", "other")))
+    return finish(build, build.map("floor_divide", *pair, dtype=dtype))
+
+
+def _pow(build: Build, node: Node) -> list[Value]:
+    dtype = build.result().dtype
+    base, exponent = (argument(build, value, dtype) for value in list(node.arguments.values())[:2])
+    if isinstance(base, str) and not isinstance(exponent, str):
+        # PyTorch's own short cuts: exact squares, square roots and reciprocals.
+        if exponent == 2:
+            return [build.map("mul", base, base)]
+        if dtype in FLOATS and exponent in (0.5, -0.5, -1, 1):
+            names = {0.5: "sqrt", -0.5: "rsqrt", -1: "reciprocal"}
+            return [build.map(names[exponent], base)] if exponent != 1 else [base]
+    return finish(build, build.map("pow", *tensors(build, base, exponent), dtype=dtype))
+
+
+def _round(build: Build, node: Node) -> list[Value]:
+    value = build.operand(node.arguments["self"])
+    decimals = node.arguments.get("decimals", 0)
+    if not decimals:
+        return [build.map("round", value)]
+    scaled = build.map("mul", build.wide(value), float(10**decimals))
+    return finish(build, build.map("div", build.map("round", scaled), float(10**decimals)))
+
+
+def _where(build: Build, node: Node) -> list[Value]:
+    dtype = build.result().dtype
+    condition = build.cast(build.operand(node.arguments["condition"]), "bool")
+    then, other = (argument(build, node.arguments[key], dtype) for key in ("self", "other"))
+    return finish(build, build.map("where", condition, then, other, dtype=dtype))
+
+
+def _masked_fill(build: Build, node: Node) -> list[Value]:
+    dtype = build.result().dtype
+    mask = build.cast(build.operand(node.arguments["mask"]), "bool")
+    fill = argument(build, node.arguments["value"], dtype)
+    value = build.cast(build.operand(node.arguments["self"]), dtype)
+    return finish(build, build.map("where", mask, fill, value, dtype=dtype))
+
+
+def _clamp(build: Build, node: Node) -> list[Value]:
+    dtype = build.result().dtype
+    value = build.cast(build.operand(node.arguments["self"]), dtype)
+    low = node.arguments.get("min", node.arguments.get("min_val"))
+    high = node.arguments.get("max", node.arguments.get("max_val"))
+    if isinstance(low, Ref) or isinstance(high, Ref):
+        if low is not None:
+            value = build.map("maximum", value, argument(build, low, dtype), dtype=dtype)
+        if high is not None:
+            value = build.map("minimum", value, argument(build, high, dtype), dtype=dtype)
+        return finish(build, value)
+    return finish(build, _limited(build, value, low, high))
+
+
+def _limited(build: Build, value: Value, low: Number | None, high: Number | None) -> Value:
+    if low is None and high is None:
+        return value
+    scalars = {position: limit for position, limit in (("1", low), ("2", high)) if limit is not None}
+    numbers = {position: str(v) if isinstance(v, float) and not math.isfinite(v) else v for position, v in scalars.items()}
+    return build.op("map", "clamp", [value], [(build.shape(value), build.dtype(value))], {"scalars": numbers})[0]
+
+
+def _clamp_side(key: str) -> Rule:
+    def rule(build: Build, node: Node) -> list[Value]:
+        dtype = build.result().dtype
+        value = build.cast(build.operand(node.arguments["self"]), dtype)
+        limit = argument(build, node.arguments[key], dtype)
+        name = "maximum" if key == "min" else "minimum"
+        if isinstance(limit, str):
+            return finish(build, build.map(name, value, limit))
+        return finish(build, _limited(build, value, *((limit, None) if key == "min" else (None, limit))))
+
+    return rule
+
+
+def _activation(body: Callable[[Build, Value, Node], Value]) -> Rule:
+    def rule(build: Build, node: Node) -> list[Value]:
+        value = build.operand(node.arguments["self"])
+        return [build.cast(body(build, build.wide(value), node), build.result().dtype)]
+
+    return rule
+
+
+def _gelu(build: Build, x: Value, node: Node) -> Value:
+    if node.arguments.get("approximate", "none") == "none":
+        inner = build.map("erf", build.map("mul", x, math.sqrt(0.5)))
+    else:
+        cube = build.map("mul", build.map("mul", x, x), x)
+        sum_ = build.map("add", x, build.map("mul", cube, 0.044715))
+        inner = build.map("tanh", build.map("mul", sum_, math.sqrt(2.0 / math.pi)))
+    return build.map("mul", build.map("mul", x, 0.5), build.map("add", inner, 1.0))
+
+
+def _silu(build: Build, x: Value, node: Node) -> Value:
+    return build.map("mul", x, build.map("sigmoid", x))
+
+
+def softplus(build: Build, x: Value, beta: float = 1.0, threshold: float = 20.0) -> Value:
+    """log(1 + exp(beta x)) / beta; x itself where beta x exceeds the threshold."""
+    scaled = x if beta == 1 else build.map("mul", x, beta)
+    soft = build.map("log1p", build.map("exp", scaled))
+    if beta != 1:
+        soft = build.map("div", soft, beta)
+    if math.isinf(threshold):
+        return soft
+    return build.map("where", build.map("gt", scaled, threshold, dtype="bool"), x, soft)
+
+
+def _softplus(build: Build, x: Value, node: Node) -> Value:
+    return softplus(build, x, node.arguments.get("beta", 1.0), node.arguments.get("threshold", 20.0))
+
+
+def _mish(build: Build, x: Value, node: Node) -> Value:
+    return build.map("mul", x, build.map("tanh", softplus(build, x, threshold=math.inf)))
+
+
+def _elu(build: Build, x: Value, node: Node) -> Value:
+    alpha, scale = node.arguments.get("alpha", 1.0), node.arguments.get("scale", 1.0)
+    inner = node.arguments.get("input_scale", 1.0)
+    low = build.map("expm1", x if inner == 1 else build.map("mul", x, inner))
+    if alpha * scale != 1:
+        low = build.map("mul", low, alpha * scale)
+    high = x if scale == 1 else build.map("mul", x, scale)
+    return build.map("where", build.map("gt", x, 0.0, dtype="bool"), high, low)
+
+
+def _celu(build: Build, x: Value, node: Node) -> Value:
+    alpha = node.arguments.get("alpha", 1.0)
+    low = build.map("mul", build.map("expm1", build.map("div", x, alpha)), alpha)
+    return build.map("where", build.map("gt", x, 0.0, dtype="bool"), x, low)
+
+
+def _leaky_relu(build: Build, x: Value, node: Node) -> Value:
+    slope = node.arguments.get("negative_slope", 0.01)
+    scaled = build.map("mul", x, slope)
+    if 0 <= slope <= 1:
+        return build.map("maximum", x, scaled)
+    return build.map("where", build.map("gt", x, 0.0, dtype="bool"), x, scaled)
+
+
+def _hardswish(build: Build, x: Value, node: Node) -> Value:
+    gate = _limited(build, build.map("add", x, 3.0), 0.0, 6.0)
+    return build.map("div", build.map("mul", x, gate), 6.0)
+
+
+def _hardsigmoid(build: Build, x: Value, node: Node) -> Value:
+    return build.map("div", _limited(build, build.map("add", x, 3.0), 0.0, 6.0), 6.0)
+
+
+def _prelu(build: Build, node: Node) -> list[Value]:
+    value = build.operand(node.arguments["self"])
+    slope = build.operand(node.arguments["weight"])
+    scaled = build.map("mul", value, slope)
+    return [build.map("where", build.map("gt", value, 0.0, dtype="bool"), value, scaled)]
+
+
+def _glu(build: Build, node: Node) -> list[Value]:
+    value = build.operand(node.arguments["self"])
+    dim = node.arguments.get("dim", -1) % len(build.shape(value))
+    half = build.shape(value)[dim] // 2
+    first, second = build.slice(value, dim, 0, half), build.slice(value, dim, half, 2 * half)
+    gated = build.map("mul", build.wide(first), build.map("sigmoid", build.wide(second)))
+    return [build.cast(gated, build.result().dtype)]
+
+
+def _triangle(name: str) -> Rule:
+    def rule(build: Build, node: Node) -> list[Value]:
+        value = build.operand(node.arguments["self"])
+        return [build.map(name, value, diagonal=node.arguments.get("diagonal", 0))]
+
+    return rule
+
+
+def _polynomial(name: str) -> Rule:
+    """``self + value * a * b`` and ``self + value * a / b``."""
+
+    def rule(build: Build, node: Node) -> list[Value]:
+        dtype = build.result().dtype
+        base, first, second = (argument(build, node.arguments[k], dtype) for k in ("self", "tensor1", "tensor2"))
+        product = build.map(name, *tensors(build, first, second))
+        scale = node.arguments.get("value", 1)
+        if scale != 1:
+            product = build.map("mul", product, scale)
+        return finish(build, build.map("add", base, product))
+
+    return rule
+
+
+def _identity(build: Build, node: Node) -> list[Value]:
+    if node.op.startswith("aten.native_dropout"):
+        value = build.operand(node.arguments["input"])
+        return [value, build.full(build.shape(value), True, "bool")]
+    return [build.operand(node.arguments["self"])]
+
+
+RULES: dict[str, Rule] = {name: _unary(name) for name in _UNARY}
+RULES |= {name: _test(name) for name in _TESTS}
+RULES |= {name: _binary(name) for name in _BINARY}
+RULES |= {name: _comparison(name) for name in _COMPARISONS}
+RULES |= {name: _logic(name) for name in _LOGIC}
+RULES |= {alias: _binary(name) for alias, name in _ALIASES.items()}
+RULES |= {
+    "add": _sum("add"),
+    "sub": _sum("sub"),
+    "rsub": _sum("rsub"),
+    "div": _div,
+    "true_divide": _div,
+    "floor_divide": _floor_divide,
+    "pow": _pow,
+    "round": _round,
+    "logical_not": _not,
+    "bitwise_not": _bitwise_not,
+    "where": _where,
+    "masked_fill": _masked_fill,
+    "clamp": _clamp,
+    "hardtanh": _clamp,
+    "clamp_min": _clamp_side("min"),
+    "clamp_max": _clamp_side("max"),
+    "gelu": _activation(_gelu),
+    "silu": _activation(_silu),
+    "softplus": _activation(_softplus),
+    "mish": _activation(_mish),
+    "elu": _activation(_elu),
+    "celu": _activation(_celu),
+    "leaky_relu": _activation(_leaky_relu),
+    "hardswish": _activation(_hardswish),
+    "hardsigmoid": _activation(_hardsigmoid),
+    "_prelu_kernel": _prelu,
+    "glu": _glu,
+    "tril": _triangle("tril"),
+    "triu": _triangle("triu"),
+    "addcmul": _polynomial("mul"),
+    "addcdiv": _polynomial("div"),
+    "native_dropout": _identity,
+    "dropout": _identity,
+}
