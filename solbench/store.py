@@ -9,6 +9,7 @@ import errno
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from solbench.errors import InputError, IntegrityError
 
 INDEX_SCHEMA = "solbench.index.v1"
 RAW_KINDS = frozenset({"code-object", "assembly"})
+_NO_HARD_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK})
 
 
 @dataclass(frozen=True, order=True)
@@ -102,12 +104,16 @@ def put(objects: Path, kind: str, data: bytes) -> Descriptor:
             os.fsync(file.fileno())
         try:
             os.link(temporary, final)
-        except OSError as error:
-            if error.errno != errno.EEXIST:
-                raise
+        except FileExistsError:
             check(final.read_bytes(), descriptor, str(final))
+        except OSError as error:
+            if error.errno not in _NO_HARD_LINKS:
+                raise
+            # Renaming may overwrite, but only with the same bytes.
+            os.rename(temporary, final)
     finally:
-        os.unlink(temporary)
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
     return descriptor
 
 

@@ -59,10 +59,10 @@ def verify(
     if as_json:
         click.echo(json.dumps(result.as_dict(), indent=2, sort_keys=True))
         return result.exit_code
-    for error in result.errors:
-        parts = [f"{error.code}  {error.path}"]
-        parts += [f"expected {error.expected}"] if error.expected is not None else []
-        parts += [f"found {error.found}"] if error.found is not None else []
+    for finding in result.errors:
+        parts = [f"{finding.code}  {finding.path}"]
+        parts += [f"expected {finding.expected}"] if finding.expected is not None else []
+        parts += [f"found {finding.found}"] if finding.found is not None else []
         click.echo(": ".join([parts[0], ", ".join(parts[1:])]) if parts[1:] else parts[0])
     if result.more_errors:
         click.echo(f"... and {result.more_errors} more")
