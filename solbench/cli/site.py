@@ -1,0 +1,26 @@
+"""``solbench site``: render the static site of a store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.option(
+    "--store", type=click.Path(path_type=Path), default=Path("store"), help="The artifacts.  [default: store]"
+)
+@click.option("--output", type=click.Path(path_type=Path), default=Path("site"), help="The folder.  [default: site]")
+@click.option("--objects", default="../objects", show_default=True, help="Where objects are, seen from the folder.")
+@click.option("--templates", type=click.Path(path_type=Path), default=None, help="Another folder of templates.")
+def site(store: Path, output: Path, objects: str, templates: Path | None) -> None:
+    """Render the release below --store into --output, which is replaced as a whole.
+
+    Pages need no web server and make no request. Numbers link to objects below --objects: in a bundle
+    `../objects`, in a checkout `../store/{stage}/objects`.
+    """
+    from solbench.site import render
+
+    manifest = render(store, output, object_base=objects, templates=templates)
+    click.echo(f"{output / 'index.html'}: {len(manifest['pages'])} files of release {manifest['release']['digest']}")

@@ -1,0 +1,76 @@
+"""Where every page stands below ``site/``, and relative addresses from page to page and from number to object.
+
+A page is (kind, key); a new kind of page needs a line in :func:`paths` and a builder in ``pages``.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from solbench import canonical
+from solbench.errors import IntegrityError
+from solbench.site.records import Book
+from solbench.store import Descriptor
+
+Page = tuple[str, str]
+SINGLE = ("index", "corpus", "method", "verify")
+_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
+# Names that some file systems keep for devices, whatever their suffix.
+_DEVICE = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?\Z", re.IGNORECASE)
+
+
+def slug(name: str) -> str:
+    """``name`` as one path part or fragment: unchanged where harmless, else simplified and told apart by a hash."""
+    if _PLAIN.match(name) and not _DEVICE.match(name) and not name.endswith((".", ".html")):
+        return name
+    simple = re.sub(r"[^A-Za-z0-9_-]+", "-", name)[:60].strip("-") or "x"
+    return f"{simple}-{canonical.derived_key('site slug', name)[:10]}"
+
+
+def paths(book: Book) -> dict[Page, str]:
+    """Path of every page, distinct also where a file system ignores case."""
+    wanted: dict[Page, str] = {(name, ""): f"{name}.html" for name in SINGLE}
+    for target in book.targets:
+        wanted["target", target.name] = f"targets/{slug(target.name)}.html"
+    for problem in book.problems:
+        wanted["problem", problem.key] = f"problems/{'/'.join(map(slug, problem.key.split('/')))}.html"
+    taken: dict[str, Page] = {}
+    for page, path in wanted.items():
+        if path.lower() in taken:
+            wanted[page] = path.removesuffix(".html") + f"-{canonical.derived_key('site slug', page[1])[:10]}.html"
+        taken[wanted[page].lower()] = page
+    return wanted
+
+
+@dataclass(frozen=True)
+class Links:
+    """Addresses as seen from one page. ``object_base`` is relative to ``site/``; ``{stage}`` in it is filled in."""
+
+    book: Book
+    paths: Mapping[Page, str]
+    path: str
+    object_base: str
+    store_root: Path
+
+    def _relative(self, path: str) -> str:
+        return posixpath.relpath(path, posixpath.dirname(self.path) or ".")
+
+    def page(self, kind: str, key: str = "", fragment: str = "") -> str:
+        address = self._relative(self.paths[kind, key])
+        return f"{address}#{fragment}" if fragment else address
+
+    def asset(self, name: str) -> str:
+        return self._relative(f"assets/{name}")
+
+    def object(self, descriptor: Descriptor) -> str:
+        """Address of an object; :class:`IntegrityError` unless the release holds it and it is in the store."""
+        stage = self.book.stage_of.get(descriptor.digest)
+        if stage is None:
+            raise IntegrityError(f"{self.path}: links {descriptor.digest} ({descriptor.kind}), not in the release")
+        if not (self.store_root / stage / "objects" / descriptor.path).is_file():
+            raise IntegrityError(f"{descriptor.digest} ({descriptor.kind}): missing; run `solbench pull` or `repro`")
+        return self._relative(f"{self.object_base.replace('{stage}', stage)}/{descriptor.path}")

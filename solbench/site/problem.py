@@ -1,0 +1,339 @@
+"""The page of one problem: what it asks, each workload's bound, times and scores, and how each bound came about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from solbench.model.definition import AxisConst, AxisExpr, Definition
+from solbench.model.score import Estimate, Score
+from solbench.model.solution import Solution
+from solbench.model.trace import Trace
+from solbench.model.workload import checked_outputs
+from solbench.site import chart, text
+from solbench.site.cells import SERIES, Cell, bound_cells, estimate, headroom_cell, missing, number, ref, score_cell
+from solbench.site.links import Links, slug
+from solbench.site.records import Book, Bound, ProblemRecords, Record, TargetRecords, WorkloadRecords
+
+
+def short_labels(names: Sequence[str]) -> dict[str, str]:
+    """Names without what all of them begin with, up to a dash or underscore: ``aka-softmax-w0`` -> ``w0``."""
+    first, last = min(names, default=""), max(names, default="")
+    common = next((i for i, (a, b) in enumerate(zip(first, last)) if a != b), min(len(first), len(last)))
+    cut = max(first.rfind("-", 0, common), first.rfind("_", 0, common)) + 1
+    if len(names) == 1:
+        cut = max(first.rfind("-"), first.rfind("_")) + 1
+    return {name: name[cut:] or name for name in names}
+
+
+def problem_page(book: Book, links: Links, problem: ProblemRecords) -> dict[str, Any]:
+    labels = short_labels([workload.uuid for workload in problem.workloads])
+    definition = problem.record.value
+    axes = [name for name, axis in definition.axes.items() if axis.type != "const"]
+    heads = {
+        w.uuid: {
+            "label": labels[w.uuid],
+            "uuid": w.uuid,
+            "anchor": "w-" + slug(w.uuid),
+            "shape": text.shape(w.axes, axes) or "no free axes",
+            "record": w.record.name,
+            "ref": ref(links, "workload", w.record.descriptor),
+        }
+        for w in problem.workloads
+    }
+    return {
+        "name": definition.name,
+        "key": problem.key,
+        "op_type": definition.op_type,
+        "suite": definition.suite or "none",
+        "role": definition.role,
+        "description": text.paragraphs(definition.description or ""),
+        "source": definition.source,
+        "ref": ref(links, "definition", problem.record.descriptor),
+        "interface": _interface(problem, labels),
+        "reference": text.highlighted(definition.reference),
+        "heads": list(heads.values()),
+        "targets": [target.name for target in book.targets],
+        "bounds": [
+            {
+                "head": heads[w.uuid],
+                "cells": [cell for t in book.targets for cell in bound_cells(links, w.bounds.get(t.name), t.name)],
+            }
+            for w in problem.workloads
+        ],
+        "results": [_results(book, links, problem, target, heads) for target in book.targets],
+        "solutions": [_solution(links, record) for record in problem.solutions],
+        "sections": _workload_sections(book, links, problem, heads),
+    }
+
+
+def _solution(links: Links, record: Record[Solution]) -> dict[str, Any]:
+    solution = record.value
+    return {
+        "record": record.name,
+        "name": solution.name,
+        "languages": text.listed(solution.spec.languages),
+        "entry_point": solution.spec.entry_point,
+        "author": solution.author,
+        "description": " ".join((solution.description or "none given").split()),
+        "ref": ref(links, f"solution {solution.name}", record.descriptor),
+    }
+
+
+def _results(
+    book: Book, links: Links, problem: ProblemRecords, target: TargetRecords, heads: dict[str, dict[str, Any]]
+) -> dict[str, Any]:
+    """Times and scores of a problem on a target; solutions that nothing is known of share one row a workload."""
+    rows: list[dict[str, Any]] = []
+    lines = []
+    names = sorted({r.value.solution for w in problem.workloads for r in w.scores.get(target.name, ())})
+    series = {name: SERIES[i % len(SERIES)] for i, name in enumerate(names)}
+    for workload in problem.workloads:
+        scores = workload.scores.get(target.name, ())
+        head = heads[workload.uuid]
+        bound = replace(bound_cells(links, workload.bounds.get(target.name), target.name)[0], record="")
+        same = len({(r.value.state, r.value.reason) for r in scores}) == 1
+        if same and all(r.value.t_k is None and r.value.s is None for r in scores):
+            rows.append(_result_row(book, links, head, bound, scores))
+        else:
+            rows += [_result_row(book, links, head, bound, [record]) for record in scores]
+        lines.append(_time_line(head, workload, target.name, series))
+    drawn = [line for line in lines if any(line.lanes)]
+    return {
+        "target": target.name,
+        "href": links.page("target", target.name),
+        "state": target.state.state,
+        "note": target.state.note,
+        "rows": rows,
+        "measured": any(r.value.t_k is not None for w in problem.workloads for r in w.scores.get(target.name, ())),
+        "chart": chart.time_chart(
+            f"times-{slug(target.name)}",
+            f"Bound, baseline and solutions on {target.name}",
+            "One row a workload: the bar is T_SOL, rings are the baseline T_b, filled shapes the solutions' T_k, "
+            "each with its interval. Further left is faster. The table above holds the same numbers.",
+            drawn,
+            [("sol", "T_SOL, the bound"), ("base", "T_b, baseline"), *((series[n], f"T_k, {n}") for n in names)],
+        )
+        if drawn
+        else None,
+    }
+
+
+def _result_row(
+    book: Book, links: Links, head: dict[str, Any], bound: Cell, scores: Sequence[Record[Score]]
+) -> dict[str, Any]:
+    """One score, or several that say the same: then the first says it, and the others only stand for their records."""
+    first = scores[0].value
+    trace = None if first.trace is None else book.traces.get(first.trace.digest)
+    source = trace.descriptor if trace is not None else scores[0].descriptor
+    return {
+        "head": head,
+        "solution": text.listed(record.value.solution for record in scores),
+        "labels": list(trace.value.labels) if trace is not None and isinstance(trace.value, Trace) else [],
+        "bound": bound,
+        "times": [estimate(links, t, source) if t is not None else missing("—") for t in (first.t_b, first.t_k)],
+        "headroom": headroom_cell(links, scores[0]),
+        "score": score_cell(links, scores[0]),
+        "others": [record.name for record in scores[1:]],
+    }
+
+
+def _time_line(head: Any, workload: WorkloadRecords, target: str, series: dict[str, str]) -> chart.Line:
+    def point(kind: str, words: str, value: Estimate) -> chart.Point:
+        interval = text.span(value.low_s, value.high_s, "s", value.point_s)
+        title = f"{words} {text.quantity(value.point_s, 's')}, interval {interval}"
+        return chart.Point(kind, value.point_s, title, value.low_s, value.high_s)
+
+    lanes = []
+    for record in workload.scores.get(target, ()):
+        score = record.value
+        lane = []
+        if score.t_b is not None:
+            lane.append(point("base", f"baseline beside {score.solution}:", score.t_b))
+        if score.t_k is not None:
+            lane.append(point(series[score.solution], f"{score.solution}:", score.t_k))
+        if lane:
+            lanes.append(tuple(lane))
+    bound = workload.bounds.get(target)
+    across = None
+    if bound is not None and bound.value.result is not None:
+        value = bound.value.result.t_sol_s
+        across = chart.Point("sol", value, f"T_SOL {text.quantity(value, 's')}")
+    return chart.Line(head["label"], head["shape"], across, tuple(lanes))
+
+
+def _interface(problem: ProblemRecords, labels: dict[str, str]) -> dict[str, Any]:
+    """Axes, inputs with generators, outputs with checks; what differs between workloads says for which."""
+    definition = problem.record.value
+    workloads = [(labels[workload.uuid], workload.record.value) for workload in problem.workloads]
+    axes = []
+    for name, axis in definition.axes.items():
+        if isinstance(axis, AxisConst):
+            size = text.grouped(axis.value)
+        elif isinstance(axis, AxisExpr):
+            size = f"= {axis.expression}"
+        else:
+            size = "set by the workload"
+        axes.append({"name": name, "size": size, "description": axis.description or ""})
+    inputs = [
+        {
+            "name": name,
+            "dtype": spec.dtype,
+            "shape": text.tensor_shape(spec.shape),
+            "role": spec.role or "none",
+            "description": spec.description or "",
+            "flags": [word for word, group in _flags(definition) if name in group],
+            "generators": _by_workload([(label, [text.generator(w.inputs[name])]) for label, w in workloads]),
+        }
+        for name, spec in definition.inputs.items()
+    ]
+    outputs = [
+        {
+            "name": name,
+            "dtype": spec.dtype,
+            "shape": text.tensor_shape(spec.shape),
+            "description": spec.description or "",
+            "checks": _by_workload(
+                [(label, [text.check(c) for c in w.checks if name in checked_outputs(c)]) for label, w in workloads]
+            ),
+        }
+        for name, spec in definition.outputs.items()
+    ]
+    return {
+        "axes": axes,
+        "inputs": inputs,
+        "outputs": outputs,
+        "stress": _by_workload([(label, [_stress(r) for r in w.stress_rounds]) for label, w in workloads]),
+        "rejected": _by_workload(
+            [(label, [text.listed(w.rejected_formats)] if w.rejected_formats else []) for label, w in workloads]
+        ),
+    }
+
+
+def _flags(definition: Definition) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    return ("written in place", definition.in_place), ("kept between calls", definition.persistent)
+
+
+def _stress(stress: Any) -> str:
+    drawn = (f"{name} {text.generator(generator)}" for name, generator in stress.inputs.items())
+    return f"{stress.label}: {text.listed(drawn)}"
+
+
+def _by_workload(described: Sequence[tuple[str, list[str]]]) -> list[dict[str, str]]:
+    """From (workload, descriptions): each description once, with the workloads it holds for ("" for all of them)."""
+    found: dict[str, list[str]] = {}
+    for label, descriptions in described:
+        for words in descriptions:
+            found.setdefault(words, []).append(label)
+    return [
+        {"words": words, "workloads": "" if len(which) == len(described) else text.listed(which)}
+        for words, which in found.items()
+    ]
+
+
+def _workload_sections(
+    book: Book, links: Links, problem: ProblemRecords, heads: dict[str, dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """For each workload: its objects, its attestation, and each target's bound term by term."""
+    sections = []
+    for workload in problem.workloads:
+        bounds = [
+            _explained(links, target, workload.bounds[target.name])
+            for target in book.targets
+            if target.name in workload.bounds
+        ]
+        sections.append(
+            {
+                "head": heads[workload.uuid],
+                "bounds": bounds,
+                "attestation": _attestation(links, workload),
+                "objects": [
+                    heads[workload.uuid]["ref"],
+                    *(ref(links, label, descriptor) for label, descriptor in workload.evidence),
+                    *(bound["ref"] for bound in bounds),
+                ],
+            }
+        )
+    return sections
+
+
+def _explained(links: Links, target: TargetRecords, record: Record[Bound]) -> dict[str, Any]:
+    """The terms of one bound: compute by engine, memory, what was assumed and left out."""
+    source, result = record.descriptor, record.value.result
+    common = {"target": target.name, "ref": ref(links, f"bound on {target.name}", source)}
+    if result is None:
+        return {**common, "reason": record.value.reason or "no reason recorded", "result": None}
+
+    def value(amount: float, unit: str) -> Cell:
+        return number(links, amount, text.quantity(amount, unit), source)
+
+    memory = result.memory
+    return {
+        **common,
+        "reason": "",
+        "result": {
+            "t_sol": value(result.t_sol_s, "s"),
+            "binds": result.binds,
+            "coverage": result.coverage,
+            "uncounted": list(result.uncounted),
+            "class": result.class_,
+            "draws": result.draws,
+            "macs": value(result.macs, "MAC"),
+            "flops": value(result.flops, "FLOP"),
+            "rejected": text.listed(record.value.rejected_formats) or "none",
+            "compute": [
+                {
+                    "engine": term.engine,
+                    "mode": term.mode,
+                    "ops": value(term.ops, "op"),
+                    "rate": value(term.rate_per_s, "op/s"),
+                    "seconds": value(term.seconds, "s"),
+                    "binds": term.engine == result.binds,
+                }
+                for term in result.compute
+            ],
+            "memory": {
+                "live": value(memory.live_bytes, "B"),
+                "read": value(memory.live_read_bytes, "B"),
+                "written": value(memory.live_write_bytes, "B"),
+                "declared": value(memory.declared_bytes, "B"),
+                "bandwidth": value(memory.bandwidth_bytes_per_s, "B/s"),
+                "seconds": value(memory.seconds, "s"),
+                "binds": result.binds == "memory",
+            },
+            "terms": [
+                {
+                    "op": term.op,
+                    "kind": term.kind,
+                    "function": term.function,
+                    "engine": term.engine or "—",
+                    "mode": term.mode or "—",
+                    "work": missing("—") if term.work is None else value(term.work, "op"),
+                }
+                for term in result.terms
+            ],
+            "tensors": [
+                {
+                    "name": tensor.name,
+                    "role": tensor.role,
+                    "live": value(tensor.live_bytes, "B"),
+                    "declared": value(tensor.declared_bytes, "B"),
+                }
+                for tensor in result.tensors
+            ],
+            "assumptions": list(result.assumptions),
+            "looseness": list(result.looseness),
+        },
+    }
+
+
+def _attestation(links: Links, workload: WorkloadRecords) -> dict[str, Any] | None:
+    if workload.attestation is None:
+        return None
+    value = workload.attestation.value
+    return {
+        "ref": ref(links, "attestation", workload.attestation.descriptor),
+        "verdict": str(value.get("verdict", "see the object")),
+        "facts": text.flat({name: entry for name, entry in value.items() if name not in ("schema", "verdict")}),
+    }

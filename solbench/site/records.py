@@ -1,0 +1,408 @@
+"""What the site shows, read from the store through the release object: checked, joined, and nothing left over.
+
+The release's sections say what there is; an object that fits nowhere, or a place without its object, refuses the site.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal, TypeVar
+
+from pydantic import ConfigDict, Field
+
+from solbench.errors import IntegrityError
+from solbench.model.definition import Definition
+from solbench.model.record import Value
+from solbench.model.release import Release, Section, TargetState
+from solbench.model.score import Entry, ProblemScore, Score
+from solbench.model.solution import Solution
+from solbench.model.trace import Omission, SetHeader, Trace
+from solbench.model.workload import Workload
+from solbench.store import Descriptor, Index, Store
+
+T = TypeVar("T")
+
+
+class _Read(Value):
+    """A record of another package: only the fields that a page shows."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, allow_inf_nan=False, populate_by_name=True)
+
+
+class ComputeTerm(_Read):
+    engine: str
+    mode: str
+    ops: float
+    rate_per_s: float = Field(gt=0)
+    seconds: float = Field(ge=0)
+
+
+class MemoryTerm(_Read):
+    live_bytes: float
+    live_read_bytes: float
+    live_write_bytes: float
+    declared_bytes: float
+    bandwidth_bytes_per_s: float = Field(gt=0)
+    seconds: float = Field(ge=0)
+
+
+class OpTerm(_Read):
+    op: str
+    kind: str
+    function: str
+    engine: str | None
+    mode: str | None
+    work: float | None
+
+
+class TensorTerm(_Read):
+    name: str
+    role: str
+    live_bytes: float
+    declared_bytes: float
+
+
+class BoundResult(_Read):
+    """``solar.bound.v1``: seconds, bytes and operations of one workload on one machine model."""
+
+    class_: str = Field(alias="class")
+    coverage: Literal["complete", "partial"]
+    uncounted: tuple[str, ...]
+    t_sol_s: float = Field(ge=0)
+    binds: str
+    compute: tuple[ComputeTerm, ...]
+    memory: MemoryTerm
+    macs: float
+    flops: float
+    terms: tuple[OpTerm, ...]
+    tensors: tuple[TensorTerm, ...]
+    draws: str
+    assumptions: tuple[str, ...]
+    looseness: tuple[str, ...]
+
+
+class Bound(_Read):
+    """One workload on one target: a result, or the reason why there is none."""
+
+    problem: str
+    workload: str
+    target: str
+    rejected_formats: tuple[str, ...]
+    result: BoundResult | None
+    reason: str | None
+
+
+@dataclass(frozen=True)
+class Record(Generic[T]):
+    """One artifact of the release: its logical name, its reference, what it says."""
+
+    name: str
+    descriptor: Descriptor
+    value: T
+
+
+@dataclass(frozen=True)
+class WorkloadRecords:
+    """A workload with everything known about it; scores by target, in name order."""
+
+    record: Record[Workload]
+    axes: Mapping[str, int]
+    bounds: Mapping[str, Record[Bound]]
+    scores: Mapping[str, tuple[Record[Score], ...]]
+    attestation: Record[dict[str, Any]] | None
+    evidence: tuple[tuple[str, Descriptor], ...]
+
+    @property
+    def uuid(self) -> str:
+        return self.record.value.uuid
+
+
+@dataclass(frozen=True)
+class ProblemRecords:
+    key: str
+    record: Record[Definition]
+    solutions: tuple[Record[Solution], ...]
+    workloads: tuple[WorkloadRecords, ...]
+
+    @property
+    def corpus(self) -> str:
+        return self.key.partition("/")[0]
+
+
+@dataclass(frozen=True)
+class MeasurementSet:
+    """A header and how many traces and omissions stand below it."""
+
+    header: Record[SetHeader]
+    traces: int
+    omissions: int
+
+
+@dataclass(frozen=True)
+class TargetRecords:
+    state: TargetState
+    hardware: Record[dict[str, Any]] | None
+    entries: tuple[Record[Entry], ...]
+    sets: tuple[MeasurementSet, ...]
+
+    @property
+    def name(self) -> str:
+        return self.state.target
+
+
+@dataclass(frozen=True)
+class Book:
+    """Everything that the site shows, in a fixed order."""
+
+    release: Record[Release]
+    problems: tuple[ProblemRecords, ...]
+    targets: tuple[TargetRecords, ...]
+    traces: Mapping[str, Record[Trace | Omission]]
+    sections: tuple[tuple[str, Descriptor, int], ...]
+    stage_of: Mapping[str, str] = field(repr=False)
+
+    def workloads(self) -> Iterator[tuple[ProblemRecords, WorkloadRecords]]:
+        for problem in self.problems:
+            for workload in problem.workloads:
+                yield problem, workload
+
+    def target(self, name: str) -> TargetRecords:
+        return next(target for target in self.targets if target.name == name)
+
+    def problem(self, key: str) -> ProblemRecords:
+        return next(problem for problem in self.problems if problem.key == key)
+
+    def problem_score(self, entry: Record[Entry], problem: ProblemRecords) -> ProblemScore | None:
+        """An entry's result on one problem, by key or, where that is unambiguous, by definition name."""
+        by_key = [score for score in entry.value.problems if score.definition == problem.key]
+        name = problem.record.value.name
+        found = by_key or [score for score in entry.value.problems if score.definition == name]
+        namesakes = sum(other.record.value.name == name for other in self.problems)
+        if len(found) > 1 or (found and not by_key and namesakes > 1):
+            raise IntegrityError(f"{entry.name}: problems named {name!r} cannot be told apart")
+        return found[0] if found else None
+
+
+def load(store: Store) -> Book:
+    """Read the release below ``store``; :class:`IntegrityError` names the first object that is missing or too many."""
+    descriptor = store.index("release").get("release")
+    if descriptor is None:
+        raise IntegrityError(f"{store.root / 'release.json'}: has no entry 'release'")
+    release = Record("release", descriptor, Release.load(_body(store.load("release", descriptor)), descriptor.digest))
+    stages = {stage: _section(store, stage, reference) for stage, reference in sorted(release.value.sections.items())}
+    reader = _Reader(store, stages)
+    problems = _problems(reader)
+    targets = _targets(reader, release.value.targets)
+    traces = _traces(reader)
+    sections = tuple(
+        (stage, Descriptor(reference.kind, reference.digest, reference.size), len(stages[stage]))
+        for stage, reference in sorted(release.value.sections.items())
+    )
+    stage_of = {entry.digest: stage for stage, index in stages.items() for entry in index.values()}
+    stage_of |= {section.digest: "release" for _, section, _ in sections} | {descriptor.digest: "release"}
+    book = Book(release, problems, targets, traces, sections, stage_of)
+    _agree(book)
+    reader.require_all_used()
+    return book
+
+
+class _Reader:
+    """Hands out the entries of the sections and remembers which were never asked for."""
+
+    def __init__(self, store: Store, stages: Mapping[str, Index]) -> None:
+        self.store = store
+        self.stages = stages
+        self.used: set[tuple[str, str]] = set()
+
+    def names(self, stage: str, kind: str) -> list[str]:
+        return sorted(name for name, entry in self.stages.get(stage, {}).items() if entry.kind == kind)
+
+    def descriptor(self, stage: str, name: str) -> Descriptor | None:
+        entry = self.stages.get(stage, {}).get(name)
+        if entry is not None:
+            self.used.add((stage, name))
+        return entry
+
+    def read(self, stage: str, name: str) -> Record[dict[str, Any]]:
+        entry = self.descriptor(stage, name)
+        if entry is None:
+            raise IntegrityError(f"{stage}: no artifact {name!r}")
+        return Record(name, entry, _body(self.store.load(stage, entry)))
+
+    def require_all_used(self) -> None:
+        for stage, index in self.stages.items():
+            for name in sorted(index):
+                if (stage, name) not in self.used:
+                    raise IntegrityError(
+                        f"{stage}: {name!r} ({index[name].kind}) has no place on the site; not rendered"
+                    )
+
+
+def _body(value: dict[str, Any]) -> dict[str, Any]:
+    return {name: entry for name, entry in value.items() if name != "kind"}
+
+
+def _section(store: Store, stage: str, reference: Any) -> Index:
+    descriptor = Descriptor(reference.kind, reference.digest, reference.size)
+    section = Section.load(_body(store.load("release", descriptor)), f"section {stage}")
+    if section.stage != stage:
+        raise IntegrityError(f"section {stage}: says it is of stage {section.stage!r}")
+    index = {name: Descriptor(e.kind, e.digest, e.size) for name, e in section.entries.items()}
+    if (store.root / f"{stage}.json").is_file() and store.index(stage) != index:
+        raise IntegrityError(f"{store.root / stage}.json: differs from the release; run `solbench repro`")
+    return index
+
+
+def _problems(reader: _Reader) -> tuple[ProblemRecords, ...]:
+    definitions: dict[str, Record[Definition]] = {}
+    for key in reader.names("corpus", "definition"):
+        record = reader.read("corpus", key)
+        definitions[key] = Record(key, record.descriptor, Definition.load(record.value, key))
+    solutions: dict[str, list[Record[Solution]]] = {key: [] for key in definitions}
+    for name in reader.names("corpus", "solution"):
+        key, separator, _ = name.rpartition("/solutions/")
+        if not separator or key not in solutions:
+            raise IntegrityError(f"corpus: solution {name!r} belongs to no problem")
+        record = reader.read("corpus", name)
+        solutions[key].append(Record(name, record.descriptor, Solution.load(record.value, name)))
+    workloads: dict[str, list[WorkloadRecords]] = {key: [] for key in definitions}
+    bounds = _bounds(reader)
+    scores = _scores(reader)
+    for name in sorted(reader.names("workloads", "workload"), key=_natural):
+        key, uuid = name.rpartition("/")[::2]
+        if key not in workloads:
+            raise IntegrityError(f"workloads: {name!r} belongs to no problem")
+        record = reader.read("workloads", name)
+        workload = Workload.load(record.value.get("workload"), name)
+        if workload.uuid != uuid or record.value.get("problem") != key:
+            raise IntegrityError(f"workloads: {name!r} says that it is another workload")
+        axes = workload.validate_against(definitions[key].value, name)
+        if record.value.get("axes") != axes:
+            raise IntegrityError(f"workloads: {name!r} states other axes than its definition gives")
+        attestation = f"{name}/attestation"
+        evidence = [
+            (label, entry)
+            for label, stage, entry_name in (
+                ("operator graph", "graphs", name),
+                ("einsum IR", "einsums", f"{name}/graph"),
+                ("attestation", "einsums", attestation),
+            )
+            if (entry := reader.descriptor(stage, entry_name)) is not None
+        ]
+        workloads[key].append(
+            WorkloadRecords(
+                Record(name, record.descriptor, workload),
+                axes,
+                bounds.pop(name, {}),
+                {target: tuple(found) for target, found in sorted(scores.pop(name, {}).items())},
+                reader.read("einsums", attestation) if attestation in reader.stages.get("einsums", {}) else None,
+                tuple(evidence),
+            )
+        )
+    for lost in (*bounds, *scores):
+        raise IntegrityError(f"bounds or scores of {lost!r}, which is no workload of the release")
+    return tuple(
+        ProblemRecords(key, definition, tuple(solutions[key]), tuple(workloads[key]))
+        for key, definition in definitions.items()
+    )
+
+
+def _bounds(reader: _Reader) -> dict[str, dict[str, Record[Bound]]]:
+    found: dict[str, dict[str, Record[Bound]]] = {}
+    for name in reader.names("bounds", "bound"):
+        record = reader.read("bounds", name)
+        bound = Bound.load(record.value, name)
+        if name != f"{bound.problem}/{bound.workload}@{bound.target}":
+            raise IntegrityError(f"bounds: {name!r} says that it is another bound")
+        if (bound.result is None) == (bound.reason is None):
+            raise IntegrityError(f"bounds: {name!r} has neither a result nor a reason, or both")
+        found.setdefault(f"{bound.problem}/{bound.workload}", {})[bound.target] = Record(name, record.descriptor, bound)
+    return found
+
+
+def _scores(reader: _Reader) -> dict[str, dict[str, list[Record[Score]]]]:
+    found: dict[str, dict[str, list[Record[Score]]]] = {}
+    for name in reader.names("scores", "score"):
+        record = reader.read("scores", name)
+        score = Score.load(record.value, name)
+        suffix = f"/{score.workload}@{score.target}/{score.solution}"
+        if not name.endswith(suffix):
+            raise IntegrityError(f"scores: {name!r} says that it is another score")
+        workload = f"{name.removesuffix(suffix)}/{score.workload}"
+        found.setdefault(workload, {}).setdefault(score.target, []).append(Record(name, record.descriptor, score))
+    return found
+
+
+def _targets(reader: _Reader, states: Iterable[TargetState]) -> tuple[TargetRecords, ...]:
+    entries: dict[str, list[Record[Entry]]] = {}
+    for name in reader.names("scores", "entry"):
+        record = reader.read("scores", name)
+        entry = Entry.load(record.value, name)
+        if name != f"{entry.target}/{entry.name}":
+            raise IntegrityError(f"scores: {name!r} says that it is another entry")
+        entries.setdefault(entry.target, []).append(Record(name, record.descriptor, entry))
+    sets: dict[str, list[MeasurementSet]] = {}
+    for name in reader.names("timings", "measurement-set"):
+        record = reader.read("timings", name)
+        header = SetHeader.load(record.value, name)
+        prefix = name.removesuffix("header")
+        counts = (sum(n.startswith(prefix) for n in reader.names("timings", kind)) for kind in ("trace", "omission"))
+        found = MeasurementSet(Record(name, record.descriptor, header), *counts)
+        sets.setdefault(header.target, []).append(found)
+    targets = []
+    for state in states:
+        name = f"hardware/{state.target}"
+        hardware = reader.read("bounds", name) if name in reader.stages.get("bounds", {}) else None
+        own_entries, own_sets = entries.pop(state.target, ()), sets.pop(state.target, ())
+        targets.append(TargetRecords(state, hardware, tuple(own_entries), tuple(own_sets)))
+    for lost in (*entries, *sets):
+        raise IntegrityError(f"release: target {lost!r} has records and is not listed")
+    return tuple(targets)
+
+
+def _traces(reader: _Reader) -> dict[str, Record[Trace | Omission]]:
+    """Every trace and omission by the digest of its object."""
+    found: dict[str, Record[Trace | Omission]] = {}
+    for name in reader.names("timings", "trace"):
+        record = reader.read("timings", name)
+        found[record.descriptor.digest] = Record(name, record.descriptor, Trace.load(record.value, name))
+    for name in reader.names("timings", "omission"):
+        record = reader.read("timings", name)
+        fields = {field: value for field, value in record.value.items() if field != "schema"}
+        found[record.descriptor.digest] = Record(name, record.descriptor, Omission.load(fields, name))
+    return found
+
+
+def _agree(book: Book) -> None:
+    """The release object's own counts and targets are those of its artifacts."""
+    release = book.release.value
+    targets = [state.target for state in release.targets]
+    if len(set(targets)) != len(targets):
+        raise IntegrityError("release: a target is listed twice")
+    pairs = list(book.workloads())
+    counted = {"problems": len(book.problems), "workloads": len(pairs)}
+    for name, count in counted.items():
+        if getattr(release, name) != count:
+            raise IntegrityError(f"release: says {getattr(release, name)} {name}, holds {count}")
+    for _, workload in pairs:
+        for target in (*workload.bounds, *workload.scores):
+            if target not in targets:
+                raise IntegrityError(f"release: target {target!r} has records and is not listed")
+    used = {r.value.trace.digest for _, w in pairs for rs in w.scores.values() for r in rs if r.value.trace is not None}
+    for digest, trace in book.traces.items():
+        if digest not in used:
+            raise IntegrityError(f"timings: {trace.name!r} has no score")
+    for state in release.targets:
+        bounds = sum(
+            state.target in workload.bounds and workload.bounds[state.target].value.result is not None
+            for _, workload in pairs
+        )
+        if state.bounds != bounds:
+            raise IntegrityError(f"release: says {state.bounds} bounds on {state.target}, holds {bounds}")
+
+
+def _natural(name: str) -> list[Any]:
+    """Sort key under which w2 comes before w10."""
+    return [(0, int(part), "") if odd % 2 else (1, 0, part) for odd, part in enumerate(re.split(r"(\d+)", name))]
