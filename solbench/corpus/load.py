@@ -189,6 +189,8 @@ def _load_solutions(folder: Path, definition: Definition) -> tuple[Solution, ...
             continue
         if path.is_symlink() or not path.is_dir():
             raise InputError(str(path), "solutions/ holds one folder a solution")
+        if not any(path.iterdir()):  # git leaves empty folders behind
+            continue
         solution = load_solution(path, definition)
         if solution.name != path.name or solution.name == "eager":
             raise InputError(f"{path}: name", f"must be the folder's name (and not 'eager'), is {solution.name!r}")

@@ -1,7 +1,8 @@
 """A small instance of a workload, for controls that run the reference many times.
 
-Axes are halved, largest first, until the tensors are small. What the workload fixes stays: axes of inputs whose numbers
-are listed, axes that a scalar input repeats (top-k, a number of heads), parity, multiples of 32, small axes.
+Axes are halved until the tensors are small: first those that workloads bind, always the largest. What the workload
+fixes stays: axes of inputs whose numbers are listed, axes that a scalar input repeats (top-k, a number of heads),
+parity, multiples of 32, small axes.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def reduced(definition: Definition, workload: Workload, limit: int = LIMIT_ELEME
         halves = {name: half for name in free if (half := _half(sizes[name], definition, name)) is not None}
         if not halves:
             break
-        name = max(halves, key=lambda name: (sizes[name], name))
+        name = max(halves, key=lambda name: (isinstance(definition.axes[name], AxisVar), sizes[name], name))
         sizes[name] = halves[name]
         try:
             best = _with_sizes(definition, workload, sizes, axes)
