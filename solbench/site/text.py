@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
+from jinja2 import Undefined
 from markupsafe import Markup
 from pygments import lex
 from pygments.lexers import CppLexer, PythonLexer
@@ -46,6 +47,8 @@ def _hidden(character: str) -> bool:
 
 def printed(value: object) -> object:
     """What the templates may print: text made visible, and integers. Everything else is a defect of a page."""
+    if isinstance(value, Undefined):
+        return str(value)  # raises, as the environment is strict
     if isinstance(value, Markup):
         return value
     if isinstance(value, str):
