@@ -116,7 +116,7 @@ class Definition(Value):
                 if name in self.axes:
                     raise ValueError(f"{group}.{name}: is also the name of an axis")
                 for entry in spec.shape or ():
-                    if not entry.isdigit() and entry not in self.axes:
+                    if not (entry.isascii() and entry.isdigit()) and entry not in self.axes:
                         raise ValueError(f"{group}.{name}.shape: unknown axis {entry!r}")
         for name, spec in self.outputs.items():
             if name in self.inputs:

@@ -14,6 +14,8 @@ from solbench.errors import InputError
 Number = int | float
 MAX_LENGTH = 200
 MAX_MAGNITUDE = 2**63
+# No step on the way may be larger: a nest of powers would fill the memory before its value is looked at.
+_MAX_INTERMEDIATE = 2**512
 
 _BINARY = {
     ast.Add: lambda a, b: a + b,
@@ -38,7 +40,7 @@ def evaluate(text: str | Number, names: Mapping[str, Number], where: str) -> Num
         value = _evaluate(tree.body, names)
     except SyntaxError:
         raise InputError(where, f"{text!r} is not an expression") from None
-    except (ZeroDivisionError, OverflowError, ValueError, RecursionError, MemoryError) as error:
+    except (ZeroDivisionError, OverflowError, TypeError, ValueError, RecursionError, MemoryError) as error:
         raise InputError(where, f"{text!r}: {error}") from None
     if not math.isfinite(value) or abs(value) > MAX_MAGNITUDE:
         raise InputError(where, f"{text!r} is out of range")
@@ -66,6 +68,13 @@ def names_in(text: str | Number, where: str) -> frozenset[str]:
 
 
 def _evaluate(node: ast.AST, names: Mapping[str, Number]) -> Number:
+    value = _step(node, names)
+    if abs(value) > _MAX_INTERMEDIATE:
+        raise ValueError("a step is out of range")
+    return value
+
+
+def _step(node: ast.AST, names: Mapping[str, Number]) -> Number:
     match node:
         case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
             return value

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, StrictBool, StrictFloat, StrictInt, StringConstraints, model_validator
 
 from solbench.errors import InputError
-from solbench.model.definition import Definition, Dtype, Identifier
+from solbench.model.definition import Definition, Dtype, Identifier, resolve_shape
 from solbench.model.expression import Number, evaluate, evaluate_int
 from solbench.model.record import Value
 
@@ -289,6 +290,16 @@ class Workload(Value):
             evaluate_int(generator.low, names, f"{where}.low") >= evaluate_int(generator.high, names, f"{where}.high")
         ):
             raise InputError(f"{where}.high", "must be above low")
+        if isinstance(generator, Uniform) and (
+            evaluate(generator.low, names, f"{where}.low") >= evaluate(generator.high, names, f"{where}.high")
+        ):
+            raise InputError(f"{where}.high", "must be above low")
+        if isinstance(generator, Bernoulli) and not (
+            0 <= evaluate(generator.probability, names, f"{where}.probability") <= 1
+        ):
+            raise InputError(f"{where}.probability", "must lie in [0, 1]")
+        if isinstance(generator, Values) and len(generator.values) != math.prod(resolve_shape(spec, axes)):
+            raise InputError(f"{where}.values", f"{len(generator.values)} numbers do not fill {list(spec.shape or ())}")
 
     def _check_check(self, definition: Definition, check: Check, axes: dict[str, int], where: str) -> None:
         names: dict[str, Number] = dict(axes)
