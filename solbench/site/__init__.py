@@ -19,7 +19,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
 from solbench import canonical
 from solbench.errors import InputError, IntegrityError, SolbenchError
 from solbench.site import pages, problem, text
-from solbench.site.links import Links, paths
+from solbench.site.links import Links, Objects, paths
 from solbench.site.records import Book, load
 from solbench.store import Store
 from solbench.workspace import replace_folder, write_file
@@ -101,9 +101,10 @@ def _pages(book: Book, folder: Path, store_root: Path, object_base: str) -> dict
     """Bytes of every page by its path."""
     jinja = environment(folder)
     where = paths(book)
+    objects = Objects(book, store_root, object_base)
     files: dict[str, bytes] = {}
     for (kind, key), path in where.items():
-        links = Links(book, where, path, object_base, store_root)
+        links = Links(objects, where, path)
         title, content = _content(book, links, kind, key)
         context = pages.base(book, links, kind, key, title) | content
         try:

@@ -5,10 +5,9 @@ A page is (kind, key); a new kind of page needs a line in :func:`paths` and a bu
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from solbench import canonical
@@ -47,30 +46,47 @@ def paths(book: Book) -> dict[Page, str]:
 
 
 @dataclass(frozen=True)
-class Links:
-    """Addresses as seen from one page. ``object_base`` is relative to ``site/``; ``{stage}`` in it is filled in."""
+class Objects:
+    """Addresses of objects relative to ``site/``. ``base`` may hold ``{stage}``; ``known`` remembers what was found."""
 
     book: Book
+    store_root: Path
+    base: str
+    known: dict[str, str] = field(default_factory=dict)
+
+    def address(self, descriptor: Descriptor) -> str:
+        """:class:`IntegrityError` unless the release holds the object and it is in the store."""
+        found = self.known.get(descriptor.digest)
+        if found is None:
+            stage = self.book.stage_of.get(descriptor.digest)
+            if stage is None:
+                raise IntegrityError(f"{descriptor.digest} ({descriptor.kind}): is referred to, not in the release")
+            if not (self.store_root / stage / "objects" / descriptor.path).is_file():
+                raise IntegrityError(
+                    f"{descriptor.digest} ({descriptor.kind}): missing; run `solbench pull` or `repro`"
+                )
+            found = self.known[descriptor.digest] = f"{self.base.replace('{stage}', stage)}/{descriptor.path}"
+        return found
+
+
+@dataclass(frozen=True)
+class Links:
+    """Addresses as seen from one page."""
+
+    objects: Objects
     paths: Mapping[Page, str]
     path: str
-    object_base: str
-    store_root: Path
 
-    def _relative(self, path: str) -> str:
-        return posixpath.relpath(path, posixpath.dirname(self.path) or ".")
+    @property
+    def _up(self) -> str:
+        return "../" * self.path.count("/")
 
     def page(self, kind: str, key: str = "", fragment: str = "") -> str:
-        address = self._relative(self.paths[kind, key])
+        address = self._up + self.paths[kind, key]
         return f"{address}#{fragment}" if fragment else address
 
     def asset(self, name: str) -> str:
-        return self._relative(f"assets/{name}")
+        return f"{self._up}assets/{name}"
 
     def object(self, descriptor: Descriptor) -> str:
-        """Address of an object; :class:`IntegrityError` unless the release holds it and it is in the store."""
-        stage = self.book.stage_of.get(descriptor.digest)
-        if stage is None:
-            raise IntegrityError(f"{self.path}: links {descriptor.digest} ({descriptor.kind}), not in the release")
-        if not (self.store_root / stage / "objects" / descriptor.path).is_file():
-            raise IntegrityError(f"{descriptor.digest} ({descriptor.kind}): missing; run `solbench pull` or `repro`")
-        return self._relative(f"{self.object_base.replace('{stage}', stage)}/{descriptor.path}")
+        return self._up + self.objects.address(descriptor)
