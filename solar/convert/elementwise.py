@@ -65,7 +65,8 @@ def _test(name: str) -> Rule:
 def _binary(name: str) -> Rule:
     def rule(build: Build, node: Node) -> list[Value]:
         dtype = build.result().dtype
-        pair = [argument(build, value, dtype) for value in list(node.arguments.values())[:2]]
+        second = node.arguments["values" if name == "heaviside" else "other"]
+        pair = [argument(build, value, dtype) for value in (node.arguments["self"], second)]
         return finish(build, build.map(name, *tensors(build, *pair), dtype=dtype))
 
     return rule
@@ -138,7 +139,7 @@ def _floor_divide(build: Build, node: Node) -> list[Value]:
 
 def _pow(build: Build, node: Node) -> list[Value]:
     dtype = build.result().dtype
-    base, exponent = (argument(build, value, dtype) for value in list(node.arguments.values())[:2])
+    base, exponent = (argument(build, node.arguments[key], dtype) for key in ("self", "exponent"))
     if isinstance(base, str) and not isinstance(exponent, str):
         # PyTorch's own short cuts: exact squares, square roots and reciprocals.
         if exponent == 2:

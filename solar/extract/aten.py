@@ -18,6 +18,7 @@ from torch.utils._pytree import tree_flatten
 from solar.errors import ExtractionError
 from solar.extract.decompositions import table
 from solar.extract.known import KnownValues, Literals, storage_key, written
+from solar.extract.results import named_results
 from solar.graph import Input, Node, OperatorGraph, Ref, Scalar, Tensor, validate
 
 # Elements; longer contents stay out of the graph (they still resolve shapes while tracing).
@@ -73,7 +74,7 @@ def extract(
             known.learn(by_name[name], value)
         with torch.enable_grad(), torch.device("meta"), Literals(known), known:
             result = run(*(by_name[name] if name in by_name else scalars[name] for name in inputs))
-        found = _named(result, outputs)
+        found = named_results(result, outputs, ExtractionError)
         names[:] = [name for name, _ in found]
         return [tensor for _, tensor in found]
 
@@ -240,36 +241,6 @@ class _Record:
         if value is None or isinstance(value, (bool, int, float, str)):
             return value
         raise ExtractionError(f"{name}: an argument of type {type(value).__name__} cannot be recorded")
-
-
-def _named(result: Any, declared: Sequence[str] | None) -> list[tuple[str, torch.Tensor]]:
-    """Results of the reference with their names, depth first."""
-    found: list[tuple[str, Any]] = []
-
-    def walk(value: Any, path: str) -> None:
-        if isinstance(value, Mapping):
-            for key, item in value.items():
-                walk(item, f"{path}.{key}" if path else str(key))
-        elif isinstance(value, (tuple, list)):
-            for position, item in enumerate(value):
-                walk(item, f"{path or 'output'}.{position}")
-        else:
-            found.append((path or "output", value))
-
-    walk(result, "")
-    if not found:
-        raise ExtractionError("the reference returns nothing")
-    for path, value in found:
-        if not isinstance(value, torch.Tensor):
-            raise ExtractionError(f"{path}: the reference returns a {type(value).__name__}; an output is a tensor")
-    if declared is not None:
-        if len(declared) != len(found):
-            raise ExtractionError(f"the reference returns {len(found)} tensors, {len(declared)} outputs are declared")
-        if not (isinstance(result, Mapping) and {path for path, _ in found} == set(declared)):
-            return [(name, tensor) for name, (_, tensor) in zip(declared, found, strict=True)]
-        by_path = dict(found)
-        return [(name, by_path[name]) for name in declared]
-    return found
 
 
 def _meta(name: str, spec: Input) -> torch.Tensor:
