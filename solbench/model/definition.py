@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from typing import Annotated, Final, Literal, Self
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, StringConstraints, field_validator, model_validator
 
@@ -79,8 +80,19 @@ class Source(Value):
     url: str | None = None
 
 
+class Order(Value):
+    """Declared order of names; canonical JSON sorts the keys of an object, so it has to be written down."""
+
+    axes: tuple[Identifier, ...]
+    inputs: tuple[Identifier, ...]
+    outputs: tuple[Identifier, ...]
+
+
 class Definition(Value):
-    """One problem: ``run(*inputs) -> outputs`` of the ``reference`` is what a solution must reproduce."""
+    """One problem: ``run(*inputs) -> outputs`` of the ``reference`` is what a solution must reproduce.
+
+    ``order`` is filled in from the mappings where it is left out, and rules their order where it is given.
+    """
 
     schema_: Literal["solbench.definition.v1"] = Field(SCHEMA, alias="schema")
     name: Annotated[str, StringConstraints(pattern=NAME)]
@@ -93,11 +105,31 @@ class Definition(Value):
     axes: dict[Identifier, Axis]
     inputs: dict[Identifier, TensorSpec]
     outputs: dict[Identifier, TensorSpec] = Field(min_length=1)
+    order: Order
     in_place: tuple[Identifier, ...] = ()
     persistent: tuple[Identifier, ...] = ()
     destination_passing_style: bool = False
     custom_inputs_entrypoint: Identifier | None = None
     reference: str = Field(min_length=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _ordered(cls, value: Any) -> Any:
+        groups = ("axes", "inputs", "outputs")
+        if not isinstance(value, Mapping) or not all(isinstance(value.get(group), Mapping) for group in groups):
+            return value
+        order = value.get("order")
+        if order is None:
+            return {**value, "order": {group: tuple(value[group]) for group in groups}}
+        if not isinstance(order, Mapping):
+            return value
+        ordered = {}
+        for group in groups:
+            names = order.get(group)
+            if not isinstance(names, (list, tuple)) or sorted(map(str, names)) != sorted(map(str, value[group])):
+                raise ValueError(f"order.{group}: names every one of {group} once")
+            ordered[group] = {str(name): value[group][str(name)] for name in names}
+        return {**value, **ordered}
 
     @model_validator(mode="after")
     def _rules(self) -> Self:
