@@ -1,0 +1,104 @@
+"""Shared memory between referee and workers: one memory file, tensors at fixed offsets.
+
+The file is sealed against shrinking, so that no worker can pull it from under the referee.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from dataclasses import dataclass
+from typing import Any
+
+from solbench.model.definition import DTYPE_BITS, Definition, resolve_shape, storage_bytes
+
+ALIGNMENT = 4096
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Place of one tensor: contiguous, row-major, ``nbytes`` at ``offset``."""
+
+    name: str
+    role: str
+    shape: tuple[int, ...]
+    dtype: str
+    offset: int
+    nbytes: int
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "name": self.name, "role": self.role, "shape": list(self.shape), "dtype": self.dtype,
+            "offset": self.offset, "nbytes": self.nbytes,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Slots of all tensor inputs and outputs of one workload in declared order, and the bytes that they span."""
+
+    slots: tuple[Slot, ...]
+    size: int
+
+    @property
+    def input_bytes(self) -> int:
+        return sum(slot.nbytes for slot in self.slots if slot.role == "input")
+
+    @property
+    def output_bytes(self) -> int:
+        return sum(slot.nbytes for slot in self.slots if slot.role == "output")
+
+
+def layout(definition: Definition, axes: dict[str, int]) -> Layout:
+    """Where each tensor of a workload lies; Python scalars have no slot."""
+    slots, offset = [], 0
+    for role, specs in (("input", definition.inputs), ("output", definition.outputs)):
+        for name, spec in specs.items():
+            if spec.shape is None:
+                continue
+            nbytes = storage_bytes(spec, axes)
+            slots.append(Slot(name, role, resolve_shape(spec, axes), spec.dtype, offset, nbytes))
+            offset += -(-max(nbytes, 1) // ALIGNMENT) * ALIGNMENT
+    return Layout(tuple(slots), offset)
+
+
+def unsupported_dtype(definition: Definition, supported: frozenset[str]) -> str | None:
+    """First dtype of a tensor that is not in ``supported``, or None."""
+    for spec in (*definition.inputs.values(), *definition.outputs.values()):
+        if spec.shape is not None and spec.dtype not in supported:
+            return spec.dtype
+    return None
+
+
+def create(size: int) -> int:
+    """Descriptor of a new zeroed memory file of ``size`` bytes whose length is sealed. The caller closes it."""
+    handle = os.memfd_create("solbench-arena", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        os.ftruncate(handle, max(size, ALIGNMENT))
+        fcntl.fcntl(handle, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
+    except OSError:
+        os.close(handle)
+        raise
+    return handle
+
+
+def available_memory() -> int:
+    """Bytes that can be allocated without swapping: the kernel's estimate."""
+    with open("/proc/meminfo", encoding="ascii") as file:
+        for line in file:
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    return 0
+
+
+def needed_memory(plan: Layout) -> int:
+    """Bytes that one workload needs at its peak in all processes together, estimated.
+
+    Inputs: shared, the referee's pristine copy, the reference's copy. Outputs: shared, expected, two workers'
+    results, and up to four float64 temporaries of the comparison. Temporaries of the reference are taken as another
+    three times inputs and outputs.
+    """
+    widest = max(
+        (slot.nbytes * 64 // DTYPE_BITS[slot.dtype] for slot in plan.slots if slot.role == "output"), default=0
+    )
+    return 6 * plan.input_bytes + 7 * plan.output_bytes + 4 * widest

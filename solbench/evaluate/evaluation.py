@@ -1,0 +1,289 @@
+"""Evaluate one solution of one problem: verdict and time of every workload, as traces.
+
+The orchestrator's loop: one pair of workers (candidate, baseline) a replicate, all workloads through the same pair,
+restarted after a failure. A failure of one workload never ends the run.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+from solbench.corpus.load import Problem, eager_solution
+from solbench.errors import UnsupportedError
+from solbench.evaluate import arena, build, identity, sandbox
+from solbench.evaluate.processes import RefereeFailure, Worker, WorkerFailure
+from solbench.evaluate.sampling import BaselineFailure, CheckFailure, Limits, Sampled, Side, merge, run_workload
+from solbench.evaluate.session import Session
+from solbench.model.definition import Definition
+from solbench.model.solution import Solution
+from solbench.model.trace import MAX_LOG_CHARS, CheckResult, Correctness, Protocol, SampleSet, Status, Timing, Trace
+from solbench.model.workload import Workload
+
+# Calls slower than this are not measured in a corpus run; a single evaluation has no such budget.
+MAX_CALL_S = 0.25
+QUICK = Protocol(name="quick", processes=1, samples=5, max_call_s=MAX_CALL_S, isolation=())
+FULL = Protocol(name="full", processes=6, samples=5, max_call_s=MAX_CALL_S, isolation=())
+LOG_CHARS_OF_A_PASS = 2_000
+# What the worker can pass by value and torch can map.
+_DTYPES = frozenset({
+    "float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2",
+    "int64", "int32", "int16", "int8", "uint8", "bool",
+})  # fmt: skip
+_NATIVE_SCALARS = frozenset({"float64", "float32", "int64", "int32", "int16", "int8", "uint8", "bool"})
+
+
+def protocol(
+    name: str, *, processes: int | None = None, samples: int | None = None, max_call_s: float = MAX_CALL_S
+) -> Protocol:
+    """The named protocol with what isolates a worker on this machine; other counts make it ``custom``."""
+    base = {"quick": QUICK, "full": FULL}[name]
+    counts = (processes or base.processes, samples or base.samples)
+    known = {(preset.processes, preset.samples): preset.name for preset in (QUICK, FULL)}
+    return Protocol(
+        name=known.get(counts, "custom"), processes=counts[0], samples=counts[1], max_call_s=max_call_s,
+        isolation=sandbox.isolation(),
+    )  # fmt: skip
+
+
+def evaluate(
+    problem: Problem,
+    solution: Solution,
+    *,
+    workloads: Sequence[Workload] | None = None,
+    target: str = "cpu",
+    protocol: Protocol = QUICK,
+    baseline: Solution | None = None,
+    session: Session | None = None,
+    limits: Limits | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Iterator[Trace]:
+    """Yield one trace a workload (default: all of the problem), in order where one process suffices.
+
+    ``baseline``: what the candidate's samples are interleaved with; default the reference run eagerly. ``session``:
+    processes to share with other evaluations; without one, a session with ``limits`` is opened for this call.
+    :class:`UnsupportedError` for a target that is not here; every fault of the candidate is a trace.
+    """
+    if target != "cpu":
+        raise UnsupportedError(f"--target {target}: only cpu can be evaluated here")
+    chosen = tuple(workloads) if workloads is not None else problem.workloads
+    with ExitStack() as stack:
+        if session is None:
+            session = stack.enter_context(Session(limits))
+        run = _Run(session, problem, solution, baseline or eager_solution(problem.definition), target, protocol)
+        yield from run.traces(chosen, progress or (lambda text: None))
+
+
+@dataclass
+class _Case:
+    """What is known of one workload so far."""
+
+    workload: Workload
+    axes: dict[str, int]
+    plan: arena.Layout
+    candidate: list[SampleSet] = field(default_factory=list)
+    baseline: list[SampleSet] = field(default_factory=list)
+    checks: dict[str, CheckResult] = field(default_factory=dict)
+    rounds: int = 0
+    stop_reason: str = ""
+    log: str = ""
+
+
+class _Run:
+    """One solution of one problem on one target."""
+
+    def __init__(
+        self,
+        session: Session,
+        problem: Problem,
+        solution: Solution,
+        baseline: Solution,
+        target: str,
+        protocol: Protocol,
+    ) -> None:
+        self.session = session
+        self.problem = problem
+        self.solution = solution
+        self.baseline = baseline
+        self.target = target
+        self.protocol = protocol
+        self.solution_digest = identity.solution_digest(solution)
+        self.native = "cpp" in solution.spec.languages
+        self._workers: dict[str, Worker] = {}
+
+    def traces(self, workloads: Sequence[Workload], progress: Callable[[str], None]) -> Iterator[Trace]:
+        reason = _unsupported(self.problem.definition, self.solution)
+        if reason is not None:
+            yield from (self._failed(workload, Status.UNSUPPORTED, reason) for workload in workloads)
+            return
+        if self.native:
+            progress(f"building {self.solution.name}")
+            try:
+                self.session.library(self.solution)
+            except build.BuildFailure as error:
+                for workload in workloads:
+                    yield self._failed(workload, error.status, error.reason, error.log)
+                return
+        cases = []
+        for workload in workloads:
+            axes = workload.validate_against(self.problem.definition, f"{self.problem.key}/{workload.uuid}")
+            case = _Case(workload, axes, arena.layout(self.problem.definition, axes))
+            needed, available = arena.needed_memory(case.plan), arena.available_memory()
+            if needed > available:
+                reason = f"memory: needs about {needed / 2**30:.1f} GiB, {available / 2**30:.1f} GiB are available"
+                yield self._failed(workload, Status.UNSUPPORTED, reason)
+            else:
+                cases.append(case)
+        if cases:
+            yield from self._replicates(cases, progress)
+
+    def _replicates(self, cases: list[_Case], progress: Callable[[str], None]) -> Iterator[Trace]:
+        memory = arena.create(max(case.plan.size for case in cases))
+        try:
+            for process in range(self.protocol.processes):
+                last = process == self.protocol.processes - 1
+                if self.protocol.processes > 1:
+                    self.session.renew()
+                for case in list(cases):
+                    progress(f"{case.workload.uuid} process {process + 1}/{self.protocol.processes}")
+                    failure = self._attempt(case, process, memory)
+                    if failure is not None:
+                        cases.remove(case)
+                        yield failure
+                    elif last:
+                        yield self._passed(case)
+                self._end_workers()
+        finally:
+            self._end_workers()
+            os.close(memory)
+
+    def _attempt(self, case: _Case, process: int, memory: int) -> Trace | None:
+        """Sample one workload in the current pair of workers; the trace of its failure, or None."""
+        workload = case.workload
+        sides: dict[str, Side] = {}
+        try:
+            try:
+                floor = self.session.floor(self.native)
+                sides["baseline"] = Side(self._worker("baseline", self.baseline, memory), self.baseline)
+            except (WorkerFailure, build.BuildFailure) as error:
+                raise BaselineFailure(f"baseline {self.baseline.name}: {error.status}: {error.reason}") from None
+            sides["candidate"] = Side(self._worker("candidate", self.solution, memory), self.solution)
+            referee = self.session.referee()
+            sampled = run_workload(
+                self.problem, workload, case.plan, case.axes, referee, memory, sides["candidate"], sides["baseline"],
+                floor, self.protocol.samples, self.session.limits,
+            )  # fmt: skip
+        except WorkerFailure as error:
+            log = self._end("candidate", error.detail)
+            correctness = None
+            if isinstance(error, CheckFailure) and error.checks and error.status is Status.INCORRECT_NUMERICAL:
+                correctness = Correctness(rounds=case.rounds + error.rounds, checks=error.checks)
+            return self._failed(workload, error.status, error.reason, log, correctness)
+        except BaselineFailure as error:
+            self._end("candidate")
+            return self._failed(workload, Status.INVALID_REFERENCE, str(error), self._end("baseline"))
+        except RefereeFailure as error:
+            self._end_workers()
+            return self._failed(workload, Status.INVALID_REFERENCE, _last_line(error.reason), error.reason)
+        worker = sides["candidate"].worker
+        self._keep(case, process, sampled, worker.without_folder(worker.log.text()))
+        return None
+
+    def _worker(self, name: str, solution: Solution, memory: int) -> Worker:
+        if name not in self._workers:
+            self._workers[name] = self.session.start(solution, memory, trusted=name == "baseline")
+        return self._workers[name]
+
+    def _end_workers(self) -> None:
+        for name in list(self._workers):
+            self._end(name)
+
+    def _end(self, name: str, detail: str = "") -> str:
+        """End one worker; what it wrote, and ``detail``, without the name of its folder."""
+        worker = self._workers.pop(name, None)
+        if worker is None:
+            return detail
+        worker.end()
+        return worker.without_folder("\n".join(part for part in (worker.log.text().strip(), detail.strip()) if part))
+
+    def _keep(self, case: _Case, process: int, sampled: Sampled, log: str) -> None:
+        for kept, samples in ((case.candidate, sampled.candidate), (case.baseline, sampled.baseline)):
+            kept.append(
+                SampleSet(
+                    process=process,
+                    warmups=sampled.warmups,
+                    event_s=tuple(sample.event_s for sample in samples),
+                    clock_s=tuple(sample.clock_s for sample in samples),
+                )
+            )
+        for check in sampled.checks:
+            case.checks[check.output] = merge(case.checks.get(check.output), check)
+        case.rounds += sampled.rounds
+        case.stop_reason = sampled.stop_reason
+        case.log = log
+
+    def _passed(self, case: _Case) -> Trace:
+        timing = Timing(
+            method="cpu_clock", flush_bytes=self.session.flush_bytes, stop_reason=case.stop_reason,
+            candidate=tuple(case.candidate), baseline=tuple(case.baseline),
+        )  # fmt: skip
+        return Trace(
+            status=Status.PASSED,
+            log=case.log[-LOG_CHARS_OF_A_PASS:],
+            correctness=Correctness(rounds=case.rounds, checks=tuple(case.checks.values())),
+            timing=timing,
+            **self._common(case.workload),
+        )
+
+    def _failed(
+        self, workload: Workload, status: Status, reason: str, log: str = "", correctness: Correctness | None = None
+    ) -> Trace:
+        return Trace(
+            status=status, reason=reason, log=log[-MAX_LOG_CHARS:], correctness=correctness, **self._common(workload)
+        )
+
+    def _common(self, workload: Workload) -> dict[str, Any]:
+        return {
+            "definition": self.problem.definition.name,
+            "workload": workload.uuid,
+            "workload_digest": identity.workload_digest(self.problem, workload),
+            "solution": self.solution.name,
+            "solution_digest": self.solution_digest,
+            "target": self.target,
+            "labels": self._labels(),
+        }
+
+    def _labels(self) -> tuple[str, ...]:
+        start = "a fresh interpreter a process" if self.protocol.processes > 1 else "forked from a warm interpreter"
+        return (
+            f"isolation: {', '.join(sandbox.isolation())}; not the full sandbox",
+            f"baseline: {self.baseline.name}",
+            f"threads: {self.session.threads}",
+            f"start: {start}",
+        )
+
+
+def _unsupported(definition: Definition, solution: Solution) -> str | None:
+    """Why this solution cannot run on the cpu target, or None."""
+    spec = solution.spec
+    language = next((name for name in spec.languages if name not in ("pytorch", "cpp")), None)
+    if language is not None:
+        return f"language: {language} does not run on the cpu target"
+    if "cpp" in spec.languages and spec.binding != "c":
+        return "language: cpp needs binding 'c' (extern \"C\" pointers); binding 'torch' is not built here"
+    if "cpu" not in spec.target_hardware:
+        return f"target: the solution is written for {', '.join(spec.target_hardware)}"
+    dtype = arena.unsupported_dtype(definition, _DTYPES)
+    if dtype is not None:
+        return f"dtype: {dtype} on the cpu target"
+    for name, tensor in definition.inputs.items():
+        if tensor.shape is None and "cpp" in spec.languages and tensor.dtype not in _NATIVE_SCALARS:
+            return f"dtype: scalar {name} of {tensor.dtype} has no C type"
+    return None
+
+
+def _last_line(text: str) -> str:
+    return text.strip().rpartition("\n")[2][:1000] or "no reason given"

@@ -1,0 +1,453 @@
+"""The orchestrator's ends of the three processes: referee, zygote, worker. No torch.
+
+Every wait has a deadline. A trusted process that dies or answers late is a :class:`RefereeFailure`; a worker that dies,
+hangs or talks out of turn is a :class:`WorkerFailure` with the status that its candidate gets.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from solbench.errors import UndecidedError
+from solbench.evaluate import arena, frames, freeze, sandbox
+from solbench.model.trace import Status
+
+START_LIMIT_S = 120.0
+CPU_LIMIT_S = 4 * 3600
+LOG_HEAD, LOG_TAIL = 4_000, 12_000
+_PACKAGE_ROOT = str(Path(__file__).resolve().parents[2])
+# -I: no environment, no user site, no current folder in the path; the package is put there by hand and taken out again.
+_BOOT = (
+    "import sys; sys.path.insert(0, {root!r}); from solbench.evaluate.{module} import main; sys.path.pop(0); "
+    "main({arguments})"
+)
+
+
+class RefereeFailure(Exception):
+    """The reference failed (``reason``); the workload is INVALID_REFERENCE. ``died``: the process is gone."""
+
+    def __init__(self, reason: str, *, died: bool = False) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.died = died
+
+
+class WorkerFailure(Exception):
+    """A candidate's verdict other than PASSED; ``detail`` is what it said itself (a traceback)."""
+
+    def __init__(self, status: Status, reason: str, detail: str = "") -> None:
+        super().__init__(reason)
+        self.status = status
+        self.reason = reason
+        self.detail = detail
+
+
+def _start(module: str, arguments: str, fd: int, environment: Mapping[str, str], folder: Path, log: Any) -> Any:
+    code = _BOOT.format(root=_PACKAGE_ROOT, module=module, arguments=arguments)
+    return subprocess.Popen(
+        [sys.executable, "-I", "-B", "-X", "faulthandler", "-c", code],
+        stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=folder, env=dict(environment), pass_fds=(fd,),
+        start_new_session=True,
+    )  # fmt: skip
+
+
+class Trusted:
+    """One of our own processes behind a channel that answers each frame with one frame.
+
+    It is starting when the constructor returns; :meth:`ready` waits for its first frame.
+    """
+
+    def __init__(self, module: str, arguments: str, folder: Path, threads: int) -> None:
+        ours, theirs = socket.socketpair()
+        self._channel = ours
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 (closed in close)
+        self._name = module
+        environment = sandbox.environment(str(folder), threads)
+        fd = theirs.fileno()
+        self.process = _start(module, f"{fd}, {arguments}", fd, environment, folder, self._log)
+        theirs.close()
+        self._hello: frames.Message | None = None
+
+    @property
+    def pid(self) -> int:
+        return int(self.process.pid)
+
+    def ready(self) -> frames.Message:
+        """Its first frame; :class:`UndecidedError` when it does not start."""
+        if self._hello is None:
+            try:
+                self._hello = self.read(START_LIMIT_S)
+            except RefereeFailure as error:
+                raise UndecidedError(_start_failure(error.reason)) from None
+        return self._hello
+
+    def alive(self) -> bool:
+        return self.process.poll() is None
+
+    def call(self, message: frames.Message, timeout_s: float, fds: tuple[int, ...] = ()) -> frames.Message:
+        """Send one frame and return the answer."""
+        try:
+            self._channel.settimeout(timeout_s)
+            frames.send(self._channel, message, fds)
+            return self.read(timeout_s)
+        except (BrokenPipeError, ConnectionResetError):
+            raise RefereeFailure(f"the {self._name} process died{self.last_words()}", died=True) from None
+
+    def read(self, timeout_s: float) -> frames.Message:
+        """The next frame."""
+        self._channel.settimeout(timeout_s)
+        try:
+            received = frames.receive(self._channel)
+        except TimeoutError:
+            self.kill()
+            reason = f"the {self._name} process gave no answer within {timeout_s:g} s"
+            raise RefereeFailure(reason, died=True) from None
+        except ConnectionResetError:
+            received = None
+        if received is None:
+            raise RefereeFailure(f"the {self._name} process died{self.last_words()}", died=True)
+        return received[0]
+
+    def last_words(self) -> str:
+        """What it left on stderr, as the end of a sentence."""
+        try:
+            code = self.process.wait(5)
+        except subprocess.TimeoutExpired:
+            return ""
+        size = self._log.seek(0, os.SEEK_END)
+        self._log.seek(max(0, size - 2000))
+        text = self._log.read().decode("utf-8", "replace").strip()
+        cause = f" ({_exit_text(code)})"
+        return f"{cause}: {text}" if text else cause
+
+    def kill(self) -> None:
+        if self.alive():
+            freeze.kill([self.pid])
+        self.process.wait()
+
+    def close(self) -> None:
+        """Let it end by itself (it cleans up when its channel closes), else kill it."""
+        with contextlib.suppress(OSError):
+            frames.send(self._channel, {"op": "end"})
+        self._channel.close()
+        try:
+            self.process.wait(5)
+        except subprocess.TimeoutExpired:
+            self.kill()
+        self._log.close()
+
+
+class Referee(Trusted):
+    """The trusted process with the reference; see ``referee.py``."""
+
+    def __init__(self, folder: Path, threads: int, flush_bytes: int) -> None:
+        super().__init__("referee", f"{flush_bytes}", folder, threads)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What it computes with."""
+        return {name: str(value) for name, value in self.ready().items() if name != "ok"}
+
+    def ask(self, message: frames.Message, timeout_s: float, fds: tuple[int, ...] = ()) -> frames.Message:
+        """Answer to one frame; :class:`RefereeFailure` when the reference failed, died or hung."""
+        self.ready()
+        reply = self.call(message, timeout_s, fds)
+        if not reply.get("ok"):
+            raise RefereeFailure(str(reply.get("reason", "no reason given")))
+        return reply
+
+
+class Zygote(Trusted):
+    """The process that forks workers; ``torch`` says whether they have torch loaded."""
+
+    def __init__(self, session: Path, threads: int, *, torch: bool) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="zygote-", dir=session))
+        self.threads = threads
+        self.workers: dict[int, Worker] = {}
+        super().__init__("zygote", f"{str(self.folder)!r}, {threads if torch else 0}", self.folder, threads)
+
+    def ready(self) -> frames.Message:
+        hello = super().ready()
+        if hello.get("fault"):
+            raise UndecidedError(f"torch cannot be imported ({hello['fault']}); run `pip install 'solbench[run]'`")
+        return hello
+
+    def spawn(self, config: dict[str, Any], files: Mapping[str, bytes], memory: int, *, trusted: bool) -> Worker:
+        """Fork a worker over the memory file ``memory`` with ``files`` in its private folder."""
+        self.ready()
+        folder = Path(tempfile.mkdtemp(prefix="worker-", dir=self.folder))
+        for name, data in files.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        ours, theirs = socket.socketpair()
+        log_read, log_write = os.pipe2(os.O_CLOEXEC)
+        config = {
+            **config, "folder": str(folder), "environment": sandbox.environment(str(folder), self.threads),
+            "memory_bytes": _address_space(self.pid), "cpu_s": CPU_LIMIT_S, "dumpable": not trusted,
+        }  # fmt: skip
+        try:
+            message = {"op": "spawn", "config": config}
+            reply = self.call(message, START_LIMIT_S, (theirs.fileno(), log_write, memory))
+        except RefereeFailure as error:
+            ours.close()
+            os.close(log_read)
+            raise WorkerFailure(Status.RUNTIME_ERROR, f"no worker could be started: {error.reason}") from None
+        finally:
+            theirs.close()
+            os.close(log_write)
+        worker = Worker(self, int(reply["pid"]), ours, log_read, folder)
+        self.workers[worker.pid] = worker
+        return worker
+
+    def kill_orphans(self) -> None:
+        """End processes that a worker left behind and that are now this zygote's children."""
+        orphans = [pid for pid in freeze.children(self.pid) if pid not in self.workers and not freeze.is_dead(pid)]
+        if orphans:
+            freeze.kill(orphans)
+
+    def reap(self, pid: int) -> int | None:
+        """Exit code of a worker that has ended (negative: a signal), None when unknown."""
+        try:
+            status = self.call({"op": "reap", "pid": pid}, 10.0).get("status")
+        except RefereeFailure:
+            return None
+        return status if isinstance(status, int) else None
+
+
+@dataclass
+class Reply:
+    """A frame from a worker, and when its last byte was read (nanoseconds of the orchestrator's clock)."""
+
+    frame: frames.Message
+    at_ns: int
+
+
+@dataclass
+class Log:
+    """First and last characters of what a process wrote; the middle is dropped."""
+
+    head: bytearray = field(default_factory=bytearray)
+    tail: bytearray = field(default_factory=bytearray)
+    dropped: int = 0
+
+    def add(self, data: bytes) -> None:
+        room = LOG_HEAD - len(self.head)
+        self.head += data[:room] if room > 0 else b""
+        self.tail += data[room:] if room > 0 else data
+        if len(self.tail) > LOG_TAIL:
+            self.dropped += len(self.tail) - LOG_TAIL
+            del self.tail[:-LOG_TAIL]
+
+    def text(self) -> str:
+        middle = f"\n[{self.dropped} bytes dropped]\n".encode() if self.dropped else b""
+        return (bytes(self.head) + middle + bytes(self.tail)).decode("utf-8", "replace").replace("\0", "\\0")
+
+    def clear(self) -> None:
+        self.head.clear()
+        self.tail.clear()
+        self.dropped = 0
+
+
+class Worker:
+    """A hostile process: its frames, its log, its tree. Frozen whenever it is not its turn."""
+
+    def __init__(self, zygote: Zygote, pid: int, channel: socket.socket, log: int, folder: Path) -> None:
+        self.pid = pid
+        self.log = Log()
+        self._zygote = zygote
+        self._channel = channel
+        self._log_fd = log
+        self._folder = folder
+        self._assembler = frames.Assembler()
+        self._pidfd = os.pidfd_open(pid)
+        self._frozen: list[int] = []
+        self._read_at_ns = 0
+        channel.setblocking(False)
+        os.set_blocking(log, False)
+        self._poll = select.poll()
+        for fd in (channel.fileno(), log, self._pidfd):
+            self._poll.register(fd, select.POLLIN)
+        self._log_open = True
+
+    # -- frames
+
+    def send(self, message: frames.Message) -> None:
+        """Queue one frame; the worker may be frozen, so this never waits for it."""
+        try:
+            self._channel.sendall(frames.encode(message))
+        except (BrokenPipeError, ConnectionResetError, BlockingIOError):
+            raise self._death() from None
+
+    def wait(self, operation: str, deadline: float) -> Reply:
+        """The next frame, which must be ``operation``; at ``deadline`` (monotonic seconds) the candidate hangs."""
+        while True:
+            frame = self._pop()
+            if frame is not None:
+                if frame.get("op") != operation:
+                    reason = f"control channel: {_short(frame)} where {operation!r} was due"
+                    raise WorkerFailure(Status.REWARD_HACK, reason)
+                return Reply(frame, self._read_at_ns)
+            remaining = deadline - time.monotonic()
+            if remaining <= 0:
+                raise WorkerFailure(Status.TIMEOUT, "no answer within the time limit")
+            self._listen(remaining)
+
+    def expect_silence(self) -> None:
+        """Nothing may be on the channel that nobody asked for."""
+        self._read_channel()
+        if self._assembler.pending:
+            raise WorkerFailure(Status.REWARD_HACK, "control channel: bytes that nobody asked for")
+
+    def _pop(self) -> frames.Message | None:
+        try:
+            return self._assembler.pop()
+        except frames.FrameError as error:
+            raise WorkerFailure(Status.REWARD_HACK, f"control channel: {error}") from None
+
+    def _listen(self, seconds: float) -> None:
+        events = dict(self._poll.poll(min(seconds, 3600.0) * 1000.0))
+        if self._channel.fileno() in events:
+            open_ = self._read_channel()
+            if not open_ and not self._assembler.pending:
+                self.drain_log()
+                raise self._death()
+        elif self._pidfd in events:
+            self.drain_log()
+            raise self._death()
+        if self._log_fd in events:
+            self.drain_log()
+
+    def _read_channel(self) -> bool:
+        """Take what is there; False when the other end is closed."""
+        try:
+            data = self._channel.recv(1 << 16)
+        except BlockingIOError:
+            return True
+        except ConnectionResetError:
+            return False
+        self._read_at_ns = time.perf_counter_ns()
+        self._assembler.feed(data)
+        return bool(data)
+
+    def drain_log(self) -> None:
+        """Read what is in the log pipe now, at most one pipe's worth."""
+        if not self._log_open:
+            return
+        for _ in range(16):
+            try:
+                data = os.read(self._log_fd, 1 << 16)
+            except BlockingIOError:
+                return
+            if not data:
+                self._log_open = False
+                self._poll.unregister(self._log_fd)
+                return
+            self.log.add(data)
+
+    def without_folder(self, text: str) -> str:
+        """``text`` with the private folder, whose name is of no interest, written as a dot."""
+        return text.replace(str(self._folder), ".")
+
+    # -- life
+
+    def thaw(self) -> None:
+        freeze.thaw(self._frozen)
+        self._frozen = []
+
+    def freeze(self) -> None:
+        """Stop the whole tree, verified; whatever has left the tree is ended."""
+        try:
+            self._frozen = freeze.freeze([self.pid])
+        except freeze.FreezeError as error:
+            raise WorkerFailure(Status.RUNTIME_ERROR, f"cannot be stopped: {error}") from None
+        self._zygote.kill_orphans()
+        if freeze.is_dead(self.pid):
+            self.drain_log()
+            raise self._death()
+
+    def alive(self) -> bool:
+        return not freeze.is_dead(self.pid)
+
+    def end(self) -> None:
+        """Kill the tree, reap it, remove its folder."""
+        if self.pid not in self._zygote.workers:
+            return
+        try:
+            signal.pidfd_send_signal(self._pidfd, signal.SIGSTOP)
+            freeze.kill([self.pid])
+        except ProcessLookupError:
+            pass
+        self._zygote.workers.pop(self.pid)
+        self._zygote.kill_orphans()
+        self._zygote.reap(self.pid)
+        self.drain_log()
+        self._channel.close()
+        os.close(self._log_fd)
+        os.close(self._pidfd)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _death(self) -> WorkerFailure:
+        """The failure to raise for a worker that has gone; says how."""
+        deadline = time.monotonic() + 5.0
+        while self.alive() and time.monotonic() < deadline:
+            time.sleep(0.002)  # the channel closes a moment before the process is gone
+        self.drain_log()
+        if not self._zygote.alive():
+            return WorkerFailure(Status.RUNTIME_ERROR, "the worker's parent process was killed")
+        if self.alive():
+            return WorkerFailure(Status.RUNTIME_ERROR, "the worker closed its control channel")
+        self._zygote.kill_orphans()
+        code = self._zygote.reap(self.pid)
+        how = "the worker ended" if code is None else f"the worker {_exit_text(code)}"
+        return WorkerFailure(Status.RUNTIME_ERROR, f"{how} before its handshake")
+
+
+def nonce() -> bytes:
+    """Secret of one workload's run, drawn after its candidate was loaded."""
+    return secrets.token_bytes(32)
+
+
+def _short(frame: frames.Message) -> str:
+    text = repr(frame.get("op"))
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _exit_text(code: int) -> str:
+    if code >= 0:
+        return f"exited with code {code}"
+    try:
+        return f"was ended by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"was ended by signal {-code}"
+
+
+def _start_failure(reason: str) -> str:
+    if "No module named 'torch'" in reason:
+        return "PyTorch is not installed here; run `pip install 'solbench[run]'`"
+    return reason
+
+
+def _address_space(pid: int) -> int:
+    """Limit of a worker's address space: what the interpreter that it is forked from has mapped, and three quarters of
+    the memory that is free now."""
+    mapped = 0
+    with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as file:
+        for line in file:
+            if line.startswith("VmSize:"):
+                mapped = int(line.split()[1]) * 1024
+    return mapped + arena.available_memory() * 3 // 4 + (1 << 30)

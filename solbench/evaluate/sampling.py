@@ -1,0 +1,347 @@
+"""The sample protocol: one workload, one pair of workers, rounds of fresh values, every output checked.
+
+A round draws once for both sides; their turns come in random order, each on newly armed memory, the other side frozen.
+Warm-ups, stress rounds and timed samples take the same path, in an order that no candidate is told.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from solbench import canonical
+from solbench.corpus.load import Problem
+from solbench.evaluate import arena
+from solbench.evaluate.processes import Referee, Worker, WorkerFailure, nonce
+from solbench.evaluate.timing import Floor, Sample, delivery_limit, disagreement, gap_limit, impossible
+from solbench.model.solution import Solution
+from solbench.model.trace import CheckResult, Status
+from solbench.model.workload import Constant, ScalarInput, Workload
+
+MAX_WARMUPS = 3
+# Batches of samples that may be added when the witnesses disagree, before that counts as a lie.
+EXTRA_BATCHES = 3
+_random = random.SystemRandom()
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Seconds after which an operation counts as hanging. ``call_s`` also covers delivering a result."""
+
+    compile_s: float = 120.0
+    load_s: float = 120.0
+    first_call_s: float = 120.0
+    call_s: float = 30.0
+    reference_s: float = 120.0
+
+
+@dataclass
+class Side:
+    """One worker during one workload: its samples so far and the merged results of its checks."""
+
+    worker: Worker
+    solution: Solution
+    samples: list[Sample] = field(default_factory=list)
+    deliver_s: list[float] = field(default_factory=list)
+    checks: dict[str, CheckResult] = field(default_factory=dict)
+    rounds: int = 0
+    calls: int = 0
+
+    @property
+    def returns(self) -> bool:
+        """Whether results are returned and copied afterwards, rather than written in place."""
+        spec = self.solution.spec
+        return "cpp" not in spec.languages and not spec.destination_passing_style
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """What one process observed of one workload."""
+
+    candidate: tuple[Sample, ...]
+    baseline: tuple[Sample, ...]
+    warmups: int
+    rounds: int
+    checks: tuple[CheckResult, ...]
+    stop_reason: str
+
+
+class BaselineFailure(Exception):
+    """The baseline did not pass its own checks: nothing can be said about the candidate."""
+
+
+def load(worker: Worker, limits: Limits) -> None:
+    """Let a new worker load its candidate, then stop it. :class:`WorkerFailure` when that fails."""
+    worker.send({"op": "load"})
+    reply = worker.wait("loaded", time.monotonic() + limits.load_s)
+    worker.freeze()
+    worker.expect_silence()
+    if reply.frame.get("fault") is not None:
+        raise _fault(reply.frame["fault"])
+
+
+def run_workload(
+    problem: Problem,
+    workload: Workload,
+    plan: arena.Layout,
+    axes: dict[str, int],
+    referee: Referee,
+    memory: int,
+    candidate: Side,
+    baseline: Side,
+    floor: Floor,
+    samples: int,
+    limits: Limits,
+) -> Sampled:
+    """Run the whole protocol for one workload in one pair of workers, both frozen at entry and at return.
+
+    Raises :class:`WorkerFailure` (the candidate's verdict), :class:`RefereeFailure`, :class:`BaselineFailure`.
+    """
+    secret = nonce()
+    opening = {
+        "op": "workload", "definition": problem.definition.as_dict(), "workload": workload.as_dict(),
+        "folder": str(problem.path.resolve()), "slots": [slot.as_dict() for slot in plan.slots], "size": _size(plan),
+    }  # fmt: skip
+    referee.ask(opening, limits.reference_s, (memory,))
+    sides = (candidate, baseline)
+    for side in sides:
+        _guard(side, lambda side: _open(side, problem, workload, plan, axes, limits), side is baseline)
+    counter = 0
+
+    def play(stress: int | None, keep: bool) -> None:
+        nonlocal counter
+        counter += 1
+        seed = int(canonical.derived_key("sample seed", [secret.hex(), counter])[:13], 16)
+        referee.ask({"op": "draw", "seed": seed, "stress": stress}, limits.reference_s)
+        turns = [side for side in sides if stress is None or side is candidate]
+        _random.shuffle(turns)
+        for side in turns:
+            referee.ask({"op": "arm", "byte": _random.randrange(2, 256)}, limits.reference_s)
+            _guard(side, lambda side: _turn(side, referee, baseline, limits, keep), side is baseline)
+
+    warmups = _random.randint(1, MAX_WARMUPS)
+    for _ in range(warmups):
+        play(None, keep=False)
+    schedule: list[int | None] = [*range(len(workload.stress_rounds)), *([None] * samples)]
+    _random.shuffle(schedule)
+    for stress in schedule:
+        play(stress, keep=stress is None)
+    stop_reason = f"fixed count: {samples} samples"
+    for extra in range(1, EXTRA_BATCHES + 2):
+        reason = disagreement(candidate.samples, gap_limit(floor, baseline.samples, candidate.samples))
+        if reason is None:
+            break
+        if extra > EXTRA_BATCHES:
+            raise WorkerFailure(Status.REWARD_HACK, reason)
+        for _ in range(samples):
+            play(None, keep=True)
+        stop_reason = f"fixed count: {samples} samples, and {extra * samples} more to let the clock witnesses agree"
+    _weigh_delivery(candidate, baseline, plan)
+    for side in sides:
+        _guard(side, lambda side: _close(side, limits), side is baseline)
+    referee.ask({"op": "close"}, limits.reference_s)
+    return Sampled(
+        tuple(candidate.samples), tuple(baseline.samples), warmups, candidate.rounds,
+        tuple(candidate.checks.values()), stop_reason,
+    )  # fmt: skip
+
+
+def measure_floor(worker: Worker, referee: Referee, count: int, limits: Limits) -> Floor:
+    """Floor of an empty candidate whose worker is loaded and frozen: ``count`` samples on a flushed cache."""
+    worker.thaw()
+    message = {"op": "workload", "slots": [], "size": arena.ALIGNMENT, "inputs": [], "outputs": [], "scalars": {}}
+    worker.send({**message, "axes": {}})
+    worker.wait("ready", time.monotonic() + limits.load_s)
+    worker.freeze()
+    samples = []
+    for number in range(count + 2):
+        referee.ask({"op": "flush"}, limits.reference_s)
+        sample, _ = _call(worker, number, time.monotonic() + limits.call_s)
+        worker.freeze()
+        samples.append(sample)
+    return Floor.of(samples[2:])
+
+
+def _open(
+    side: Side, problem: Problem, workload: Workload, plan: arena.Layout, axes: dict[str, int], limits: Limits
+) -> None:
+    definition = problem.definition
+    scalars = {}
+    for name, spec in definition.inputs.items():
+        generator = workload.inputs[name]
+        if spec.shape is None and isinstance(generator, (Constant, ScalarInput)):
+            scalars[name] = _scalar(generator.value, spec.dtype)
+    message = {
+        "op": "workload",
+        "slots": [slot.as_dict() for slot in plan.slots],
+        "size": _size(plan),
+        "inputs": [[name, spec.dtype if spec.shape is None else "tensor"] for name, spec in definition.inputs.items()],
+        "outputs": list(definition.outputs),
+        "scalars": scalars,
+        "axes": axes,
+    }
+    side.worker.log.clear()
+    side.worker.send(message)
+    side.worker.thaw()
+    reply = side.worker.wait("ready", time.monotonic() + limits.load_s)
+    side.worker.freeze()
+    if reply.frame.get("fault") is not None:
+        raise _fault(reply.frame["fault"])
+
+
+def _turn(side: Side, referee: Referee, baseline: Side, limits: Limits, keep: bool) -> None:
+    """One call on armed memory, and the check of what it left there."""
+    worker = side.worker
+    side.calls += 1
+    limit_s = limits.first_call_s if side.calls == 1 else limits.call_s
+    deadline = time.monotonic() + limit_s
+    sample, at_ns = _call(worker, side.calls, deadline)
+    deliver_s = None
+    if side.returns:
+        delivered = worker.wait("delivered", deadline)
+        deliver_s = (delivered.at_ns - at_ns) / 1e9
+        if delivered.frame.get("sample") != side.calls:
+            raise WorkerFailure(Status.REWARD_HACK, "control channel: delivered another sample than was asked for")
+        worker.freeze()
+        if delivered.frame.get("fault") is not None:
+            raise _fault(delivered.frame["fault"])
+    else:
+        worker.freeze()
+    worker.expect_silence()
+    _all_there(referee, baseline, side)
+    if (lie := impossible(sample)) is not None:
+        raise WorkerFailure(Status.REWARD_HACK, lie)
+    verdict = referee.ask({"op": "check"}, limits.reference_s)
+    if verdict["mutated"]:
+        reason = f"input {', '.join(verdict['mutated'])} was changed, and is not declared in-place"
+        raise WorkerFailure(Status.REWARD_HACK, reason)
+    status = Status(verdict["status"])
+    checks = [CheckResult.load(check, "referee") for check in verdict["checks"]]
+    side.rounds += 1
+    if status is not Status.PASSED:
+        raise CheckFailure(status, str(verdict["reason"] or status.value), side.rounds, tuple(checks))
+    for check in checks:
+        side.checks[check.output] = merge(side.checks.get(check.output), check)
+    if keep:
+        side.samples.append(sample)
+        side.deliver_s += [deliver_s] if deliver_s is not None else []
+
+
+class CheckFailure(WorkerFailure):
+    """An output failed its check: carries the rounds and the results of the failing one."""
+
+    def __init__(self, status: Status, reason: str, rounds: int, checks: tuple[CheckResult, ...]) -> None:
+        super().__init__(status, reason)
+        self.rounds = rounds
+        self.checks = checks
+
+
+def _call(worker: Worker, number: int, deadline: float) -> tuple[Sample, int]:
+    """Let the frozen worker make one call; the sample, and when "done" was read."""
+    worker.send({"op": "go", "sample": number})
+    start_ns = time.perf_counter_ns()
+    worker.thaw()
+    reply = worker.wait("done", deadline)
+    frame = reply.frame
+    if frame.get("sample") != number:
+        raise WorkerFailure(Status.REWARD_HACK, "control channel: done with another sample than was asked for")
+    if frame.get("fault") is not None:
+        worker.freeze()
+        raise _fault(frame["fault"])
+    event_ns = frame.get("event_ns")
+    if isinstance(event_ns, bool) or not isinstance(event_ns, int) or abs(event_ns) > 10**15:
+        raise WorkerFailure(Status.REWARD_HACK, "control channel: a time that is no number of nanoseconds")
+    return Sample(event_ns / 1e9, (reply.at_ns - start_ns) / 1e9), reply.at_ns
+
+
+def _weigh_delivery(candidate: Side, baseline: Side, plan: arena.Layout) -> None:
+    """A result must be there when the call returns: handing it over is a copy and takes a copy's time."""
+    if not candidate.deliver_s:
+        return
+    usual, limit_s = statistics.median(candidate.deliver_s), delivery_limit(baseline.deliver_s, plan.output_bytes)
+    if usual > limit_s:
+        reason = f"work was left for after the call: handing over a result took {usual:.3g} s, limit {limit_s:.3g} s"
+        raise WorkerFailure(Status.REWARD_HACK, reason)
+
+
+def _close(side: Side, limits: Limits) -> None:
+    side.worker.send({"op": "close"})
+    side.worker.thaw()
+    reply = side.worker.wait("closed", time.monotonic() + limits.call_s)
+    side.worker.freeze()
+    side.worker.expect_silence()
+    if reply.frame.get("samples") != side.calls:
+        raise WorkerFailure(Status.REWARD_HACK, "closing handshake: the count of samples is not what was asked for")
+
+
+def _guard(side: Side, step: Callable[[Side], None], is_baseline: bool) -> None:
+    """Run one step of a side; a failure of the baseline is no verdict on the candidate."""
+    if not is_baseline:
+        step(side)
+        return
+    try:
+        step(side)
+    except WorkerFailure as error:
+        raise BaselineFailure(f"baseline {side.solution.name}: {error.status}: {error.reason}") from None
+
+
+def _all_there(referee: Referee, baseline: Side, side: Side) -> None:
+    """Nobody else may have died while it was this side's turn: others were stopped or idle."""
+    if not referee.alive():
+        raise WorkerFailure(Status.REWARD_HACK, "the referee was killed while the candidate ran")
+    if side is not baseline and not baseline.worker.alive():
+        raise WorkerFailure(Status.REWARD_HACK, "the baseline was killed while the candidate ran")
+
+
+def merge(before: CheckResult | None, now: CheckResult) -> CheckResult:
+    """One result over several rounds: counts add up, errors are the largest."""
+    if before is None:
+        return now
+    return CheckResult(
+        output=now.output,
+        type=now.type,
+        passed=before.passed and now.passed,
+        compared=before.compared + now.compared,
+        mismatched=before.mismatched + now.mismatched,
+        max_absolute_error=_largest((before.max_absolute_error, now.max_absolute_error)),
+        max_relative_error=_largest((before.max_relative_error, now.max_relative_error)),
+        has_nan=before.has_nan or now.has_nan,
+        has_inf=before.has_inf or now.has_inf,
+    )
+
+
+def _largest(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return max(known) if known else None
+
+
+_FAULTS = {
+    "raised": Status.RUNTIME_ERROR,
+    "shape": Status.INCORRECT_SHAPE,
+    "dtype": Status.INCORRECT_DTYPE,
+    "lazy": Status.REWARD_HACK,
+    "hack": Status.REWARD_HACK,
+}
+
+
+def _fault(fault: Any) -> WorkerFailure:
+    """Verdict of a fault that the worker itself reports."""
+    if not (isinstance(fault, list) and len(fault) == 2 and fault[0] in _FAULTS and isinstance(fault[1], str)):
+        return WorkerFailure(Status.REWARD_HACK, "control channel: a fault of no known kind")
+    kind, text = fault
+    reason = text.strip().rpartition("\n")[2] if kind == "raised" else text
+    return WorkerFailure(_FAULTS[kind], reason[:1000] or kind, text if kind == "raised" else "")
+
+
+def _scalar(value: bool | int | float, dtype: str) -> bool | int | float:
+    if dtype == "bool":
+        return bool(value)
+    return int(value) if dtype.startswith(("int", "uint")) else float(value)
+
+
+def _size(plan: arena.Layout) -> int:
+    return max(plan.size, arena.ALIGNMENT)

@@ -1,0 +1,182 @@
+"""What a hostile process is confined by. Standard library only; called inside the process before hostile code runs.
+
+Here: resource limits, an empty capability set, no new privileges, a scrubbed environment, a private temporary folder,
+and Landlock where the kernel has it (writing only below the private folder, no signals to processes outside).
+Namespaces are not used yet; :func:`isolation` says what was in force, and traces repeat it.
+
+Run as a script it confines itself and executes a command (the compiler):
+``python -I sandbox.py FOLDER CPU_SECONDS COMMAND...``.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import signal
+import struct
+import sys
+from collections.abc import Mapping
+
+MAX_FILE_BYTES = 1 << 30
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 1, 4, 24, 38
+_SYS_CAPSET = {"x86_64": 126, "aarch64": 91}
+_SYS_LANDLOCK_CREATE, _SYS_LANDLOCK_ADD, _SYS_LANDLOCK_RESTRICT = 444, 445, 446
+# Rights of Landlock that change a file system: all of ABI 1 except execute, read_file and read_dir.
+_WRITE_RIGHTS = 0b1_1111_1111_0010
+_REFER, _TRUNCATE = 1 << 13, 1 << 14
+_SCOPE_ABSTRACT_SOCKET, _SCOPE_SIGNAL = 1, 2
+_FILE_RIGHTS = (1 << 1) | _TRUNCATE
+# Variables that a scrubbed environment keeps: where libraries are found, nothing about the run.
+_KEPT = ("LD_LIBRARY_PATH", "ROCM_PATH", "CUDA_HOME", "TZ")
+THREAD_VARIABLES = (
+    "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
+)  # fmt: skip
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def environment(folder: str, threads: int) -> dict[str, str]:
+    """The scrubbed environment: an allow-list, the private ``folder`` as home and tmp, one thread count for all."""
+    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    return {
+        **kept,
+        "PATH": os.pathsep.join((os.path.dirname(sys.executable), "/usr/local/bin", "/usr/bin", "/bin")),
+        "LANG": "C.UTF-8",
+        "LC_ALL": "C.UTF-8",
+        "HOME": folder,
+        "TMPDIR": folder,
+        "XDG_CACHE_HOME": folder,
+        "PYTHONHASHSEED": "0",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        **dict.fromkeys(THREAD_VARIABLES, str(threads)),
+    }
+
+
+def isolation() -> tuple[str, ...]:
+    """Names of what :func:`confine` puts in force on this kernel."""
+    names = ("rlimits", "scrubbed environment", "private temporary folder")
+    return (*names, f"landlock abi {_landlock_abi()}") if _landlock_abi() else names
+
+
+def die_with_parent() -> None:
+    """SIGKILL for this process when the thread that started it ends."""
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def set_dumpable(on: bool) -> None:
+    """Whether processes of the same user may read this one's memory and descriptors."""
+    _libc.prctl(_PR_SET_DUMPABLE, int(on), 0, 0, 0)
+
+
+def become_reaper() -> None:
+    """Descendants whose parent ends become our children, so that none escapes by a double fork."""
+    _libc.prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+
+
+def set_environment(values: Mapping[str, str]) -> None:
+    """Replace the environment of this process."""
+    for name in list(os.environ):
+        if name not in values:
+            del os.environ[name]
+    os.environ.update(values)
+
+
+def confine(folder: str, *, memory_bytes: int | None, cpu_s: int) -> None:
+    """Confine this process and its descendants for good. ``folder`` is the only place where it may write.
+
+    ``memory_bytes`` limits the address space; root ignores the limit on the number of processes.
+    """
+    _limit(resource.RLIMIT_CORE, 0)
+    _limit(resource.RLIMIT_FSIZE, MAX_FILE_BYTES)
+    _limit(resource.RLIMIT_CPU, cpu_s)
+    _limit(resource.RLIMIT_MEMLOCK, 1 << 26)
+    _limit(resource.RLIMIT_NPROC, _tasks_of_user() + 1024)
+    if memory_bytes is not None:
+        _limit(resource.RLIMIT_AS, memory_bytes)
+    os.umask(0o077)
+    _drop_capabilities()
+    _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    _landlock(folder)
+
+
+def _limit(kind: int, value: int) -> None:
+    _, hard = resource.getrlimit(kind)
+    if hard != resource.RLIM_INFINITY:
+        value = min(value, hard)
+    resource.setrlimit(kind, (value, value))
+
+
+def _tasks_of_user() -> int:
+    """Threads that this user runs now: the limit on processes counts them all."""
+    count, uid = 0, os.getuid()
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                if os.stat(f"/proc/{name}").st_uid == uid:
+                    count += len(os.listdir(f"/proc/{name}/task"))
+            except OSError:
+                continue
+    return count
+
+
+def _drop_capabilities() -> None:
+    """Root without capabilities can neither trace others nor mount, and writes only what root owns."""
+    number = _SYS_CAPSET.get(os.uname().machine)
+    if os.geteuid() != 0 or number is None:
+        return
+    for capability in range(64):
+        if _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0) != 0:
+            break
+    header = struct.pack("Ii", 0x20080522, 0)
+    if _libc.syscall(number, header, bytes(24)) != 0:
+        raise OSError(ctypes.get_errno(), "capset")
+
+
+def _landlock_abi() -> int:
+    return max(int(_libc.syscall(_SYS_LANDLOCK_CREATE, None, ctypes.c_size_t(0), 1)), 0)
+
+
+def _landlock(folder: str) -> None:
+    """Forbid writing outside ``folder`` and signalling outside this process and its descendants, as far as the
+    kernel can."""
+    abi = _landlock_abi()
+    if not abi:
+        return
+    writes = _WRITE_RIGHTS | (_REFER if abi >= 2 else 0) | (_TRUNCATE if abi >= 3 else 0)
+    tcp = 0b11 if abi >= 4 else 0
+    scope = _SCOPE_ABSTRACT_SOCKET | _SCOPE_SIGNAL if abi >= 6 else 0
+    size = 8 if abi < 4 else 16 if abi < 6 else 24
+    attributes = struct.pack("QQQ", writes, tcp, scope)[:size]
+    ruleset = _libc.syscall(_SYS_LANDLOCK_CREATE, attributes, ctypes.c_size_t(size), 0)
+    if ruleset < 0:
+        raise OSError(ctypes.get_errno(), "landlock_create_ruleset")
+    try:
+        _allow(ruleset, folder, writes)
+        _allow(ruleset, "/dev/null", writes & _FILE_RIGHTS)
+        if _libc.syscall(_SYS_LANDLOCK_RESTRICT, ruleset, 0) != 0:
+            raise OSError(ctypes.get_errno(), "landlock_restrict_self")
+    finally:
+        os.close(ruleset)
+
+
+def _allow(ruleset: int, path: str, rights: int) -> None:
+    handle = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    try:
+        rule = struct.pack("=Qi", rights, handle)
+        if _libc.syscall(_SYS_LANDLOCK_ADD, ruleset, 1, rule, 0) != 0:
+            raise OSError(ctypes.get_errno(), f"landlock_add_rule: {path}")
+    finally:
+        os.close(handle)
+
+
+def _main(arguments: list[str]) -> None:
+    folder, cpu_s, *command = arguments
+    die_with_parent()
+    set_environment(environment(folder, threads=1))
+    confine(folder, memory_bytes=None, cpu_s=int(cpu_s))
+    os.execvp(command[0], command)
+
+
+if __name__ == "__main__":
+    _main(sys.argv[1:])

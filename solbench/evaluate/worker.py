@@ -1,0 +1,272 @@
+"""The hostile side: holds one candidate and nothing else. Standard library only, torch where the candidate needs it.
+
+It receives layouts, never values to compare with; what it answers is a claim that the orchestrator weighs. A sample is
+one frame ``go``, one call, one frame ``done`` with this process's own clock around the call, and, for a candidate that
+returns its results, one frame ``delivered`` after they were copied into the shared outputs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import importlib.util
+import mmap
+import os
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from solbench.evaluate import frames
+
+# Bound before any candidate is loaded; `_taken` compares them afterwards.
+_now = time.perf_counter_ns
+_CLOCKS = {
+    name: getattr(time, name)
+    for name in ("time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns", "process_time")
+}
+MAX_REASON = 4000
+_libc = ctypes.CDLL(None)
+
+_SCALARS = {
+    "float32": ctypes.c_float, "float64": ctypes.c_double, "int32": ctypes.c_int32, "int64": ctypes.c_int64,
+    "bool": ctypes.c_bool, "int16": ctypes.c_int16, "int8": ctypes.c_int8, "uint8": ctypes.c_uint8,
+}  # fmt: skip
+
+Fault = list[str]
+Call = Callable[[], Any]
+
+
+class Fail(Exception):
+    """The candidate broke a rule of the call: a kind (raised, shape, dtype, lazy) and a reason."""
+
+    def __init__(self, kind: str, reason: str) -> None:
+        super().__init__(reason)
+        self.fault = [kind, reason[-MAX_REASON:]]
+
+
+def serve(channel: socket.socket, arena: int, config: Mapping[str, Any]) -> None:
+    """Answer the orchestrator's frames until it closes the channel.
+
+    ``config``: language, folder, entry (a file below it), function, destination_passing_style.
+    """
+    candidate = _native if config["language"] == "cpp" else _python
+    prepare: Callable[[mmap.mmap, Mapping[str, Any]], tuple[Call, Deliver | None]] | None = None
+    call: Call = _nothing
+    deliver: Deliver | None = None
+    count = 0
+    while (received := frames.receive(channel)) is not None:
+        message = received[0]
+        operation = message["op"]
+        if operation == "go":
+            fault: Fault | None = None
+            result = None
+            start = _now()
+            try:
+                result = call()
+                end = _now()
+            except BaseException:  # noqa: BLE001 (whatever a candidate raises is its answer)
+                end = _now()
+                fault = ["raised", traceback.format_exc(limit=-8)[-MAX_REASON:]]
+            count += 1
+            fault = fault or _taken()
+            if fault is not None:
+                flush()
+            done = {"op": "done", "sample": message["sample"], "event_ns": end - start, "fault": fault}
+            frames.send(channel, done)
+            if deliver is not None and fault is None:
+                fault = _try(deliver, result)
+                frames.send(channel, {"op": "delivered", "sample": message["sample"], "fault": fault})
+            result = None
+            gc.collect()
+        elif operation == "load":
+            fault = None
+            try:
+                prepare = candidate(config)
+            except Fail as error:
+                fault = error.fault
+            except BaseException:  # noqa: BLE001
+                fault = ["raised", traceback.format_exc(limit=-8)[-MAX_REASON:]]
+            flush()
+            frames.send(channel, {"op": "loaded", "fault": fault or _taken()})
+        elif operation == "workload":
+            assert prepare is not None
+            count = 0
+            try:
+                memory = mmap.mmap(arena, message["size"], mmap.MAP_SHARED | mmap.MAP_POPULATE)
+                call, deliver = prepare(memory, message)
+                fault = None
+            except BaseException:  # noqa: BLE001
+                fault = ["raised", traceback.format_exc(limit=-8)[-MAX_REASON:]]
+            frames.send(channel, {"op": "ready", "fault": fault})
+        elif operation == "close":
+            call, deliver = _nothing, None
+            flush()
+            frames.send(channel, {"op": "closed", "samples": count})
+
+
+Deliver = Callable[[Any], None]
+
+
+def _nothing() -> None:
+    return None
+
+
+def flush() -> None:
+    """Write out what the candidate has printed, from Python and from C; never inside a sample's window."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            stream.flush()
+    _libc.fflush(None)
+
+
+def _try(deliver: Deliver, result: Any) -> Fault | None:
+    try:
+        deliver(result)
+    except Fail as error:
+        return error.fault
+    except BaseException:  # noqa: BLE001
+        return ["raised", traceback.format_exc(limit=-8)[-MAX_REASON:]]
+    return None
+
+
+def _taken() -> Fault | None:
+    for name, function in _CLOCKS.items():
+        if getattr(time, name, None) is not function:
+            return ["hack", f"time.{name} was replaced"]
+    return None
+
+
+# ---- native candidates: a shared library, called through ctypes, no torch
+
+
+def _native(config: Mapping[str, Any]) -> Callable[[mmap.mmap, Mapping[str, Any]], tuple[Call, None]]:
+    library = ctypes.CDLL(os.path.join(config["folder"], config["entry"]))
+    function = getattr(library, config["function"])
+    function.restype = None
+
+    def prepare(memory: mmap.mmap, workload: Mapping[str, Any]) -> tuple[Call, None]:
+        base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+        places = {slot["name"]: ctypes.c_void_p(base + slot["offset"]) for slot in workload["slots"]}
+        arguments: list[Any] = []
+        for name, kind in workload["inputs"]:
+            arguments.append(places[name] if kind == "tensor" else _SCALARS[kind](workload["scalars"][name]))
+        arguments += [places[name] for name in workload["outputs"]]
+        arguments += [ctypes.c_int64(value) for value in workload["axes"].values()]
+
+        # The call keeps the mapping alive: ctypes knows only the address.
+        def call(function: Any = function, arguments: tuple[Any, ...] = tuple(arguments), keep: Any = memory) -> None:
+            function(*arguments)
+
+        return call, None
+
+    return prepare
+
+
+# ---- Python candidates: torch tensors over the shared memory
+
+
+def _python(config: Mapping[str, Any]) -> Callable[[mmap.mmap, Mapping[str, Any]], tuple[Call, Deliver | None]]:
+    import torch
+
+    path = os.path.join(config["folder"], config["entry"])
+    name = os.path.splitext(os.path.basename(path))[0]
+    # Last in the path: a source called torch.py or json.py shadows nothing.
+    sys.path.append(os.path.join(config["folder"], "src"))
+    if name in sys.modules or not name.isidentifier():
+        name = f"candidate_{abs(hash(name))}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    # Taken before the candidate runs, so that patching torch afterwards changes nothing here.
+    kit = _Kit(torch)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    function = getattr(module, config["function"], None)
+    if not callable(function):
+        raise Fail("raised", f"{os.path.basename(path)} defines no function {config['function']!r}")
+
+    def prepare(memory: mmap.mmap, workload: Mapping[str, Any]) -> tuple[Call, Deliver | None]:
+        tensors = {slot["name"]: kit.view(memory, slot) for slot in workload["slots"]}
+        arguments = [
+            tensors[name] if kind == "tensor" else workload["scalars"][name] for name, kind in workload["inputs"]
+        ]
+        outputs = {name: tensors[name] for name in workload["outputs"]}
+        if config["destination_passing_style"]:
+            arguments += list(outputs.values())
+
+        def call(function: Any = function, arguments: tuple[Any, ...] = tuple(arguments)) -> Any:
+            return function(*arguments)
+
+        return call, None if config["destination_passing_style"] else kit.deliver(outputs)
+
+    return prepare
+
+
+class _Kit:
+    """The few torch names that delivering needs."""
+
+    def __init__(self, torch: Any) -> None:
+        self.tensor = torch.Tensor
+        self.empty, self.frombuffer, self.no_grad = torch.empty, torch.frombuffer, torch.no_grad
+        self.dtypes = {str(value).removeprefix("torch."): value for value in vars(torch).values()
+                       if isinstance(value, torch.dtype)}  # fmt: skip
+        self.strided = torch.strided
+        self.copy = torch.Tensor.copy_
+
+    def view(self, memory: mmap.mmap, slot: Mapping[str, Any]) -> Any:
+        """The tensor of one slot over the shared memory, with a storage of its own extent."""
+        dtype, shape = self.dtypes[slot["dtype"]], slot["shape"]
+        if slot["nbytes"] == 0:
+            return self.empty(shape, dtype=dtype)
+        part = memoryview(memory)[slot["offset"] : slot["offset"] + slot["nbytes"]]
+        raw = self.frombuffer(part, dtype=self.dtypes["uint8"])
+        return self.empty(0, dtype=dtype).set_(raw.untyped_storage(), 0, shape, _row_major(shape))
+
+    def deliver(self, outputs: Mapping[str, Any]) -> Deliver:
+        """Check what a call returned and copy it into the shared outputs."""
+        names = list(outputs)
+
+        def check(result: Any) -> None:
+            for name, value in zip(names, _named(result, names)):
+                expected = outputs[name]
+                if type(value) is not self.tensor:
+                    kind = "lazy" if isinstance(value, self.tensor) else "shape"
+                    raise Fail(kind, f"{name}: a {type(value).__name__}, not a plain torch.Tensor")
+                if value.device.type != "cpu" or value.layout is not self.strided:
+                    raise Fail("lazy", f"{name}: on {value.device.type}, {value.layout}, not a strided cpu tensor")
+                if tuple(value.shape) != tuple(expected.shape):
+                    raise Fail("shape", f"{name}: shape {tuple(value.shape)}, declared {tuple(expected.shape)}")
+                if value.dtype != expected.dtype:
+                    raise Fail("dtype", f"{name}: {value.dtype}, declared {expected.dtype}")
+                if value.is_conj() or value.is_neg():
+                    raise Fail("lazy", f"{name}: a lazily conjugated or negated view")
+                if not value.is_contiguous():
+                    raise Fail("shape", f"{name}: strides {tuple(value.stride())}, must be row-major contiguous")
+                with self.no_grad():
+                    self.copy(expected, value)
+
+        return check
+
+
+def _named(result: Any, names: list[str]) -> list[Any]:
+    """Results in declared order: of one value, a tuple or list in that order, or a mapping of exactly these names."""
+    if isinstance(result, Mapping):
+        if set(result) != set(names):
+            raise Fail("shape", f"returned the names {', '.join(map(str, result))}, declared {', '.join(names)}")
+        return [result[name] for name in names]
+    values = list(result) if isinstance(result, (tuple, list)) else [result]
+    if len(values) != len(names):
+        raise Fail("shape", f"returned {len(values)} values, declared {len(names)}: {', '.join(names)}")
+    return values
+
+
+def _row_major(shape: list[int]) -> list[int]:
+    strides, step = [], 1
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= max(extent, 1)
+    return strides[::-1]

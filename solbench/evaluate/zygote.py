@@ -1,0 +1,109 @@
+"""Starts workers by forking a warm interpreter that holds no secret. Standard library, and torch where asked.
+
+Importing torch costs seconds, forking milliseconds. This process is also the reaper of whatever its workers leave
+behind, and when the orchestrator goes away it ends them all and removes the session's folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import shutil
+import socket
+import sys
+import traceback
+from typing import Any
+
+from solbench.evaluate import frames, freeze, sandbox, worker
+
+
+def main(channel_fd: int, folder: str, torch_threads: int) -> None:
+    """Serve fork requests. ``torch_threads`` > 0: import torch first and give every worker that many threads."""
+    sandbox.become_reaper()
+    sandbox.set_dumpable(False)
+    channel = socket.socket(fileno=channel_fd)
+    hello: dict[str, Any] = {"op": "ready", "fault": None}
+    if torch_threads:
+        try:
+            import torch
+        except ImportError as error:
+            hello["fault"] = str(error)
+        else:
+            hello["torch"] = torch.__version__
+            torch.set_float32_matmul_precision("highest")
+    gc.collect()
+    gc.freeze()
+    frames.send(channel, hello)
+    statuses: dict[int, int] = {}
+    orderly = False
+    try:
+        while (received := frames.receive(channel)) is not None:
+            message, fds = received
+            if message["op"] == "spawn":
+                pid = os.fork()
+                if pid == 0:
+                    _child(channel, fds, message)
+                for fd in fds:
+                    os.close(fd)
+                frames.send(channel, {"op": "spawned", "pid": pid})
+            elif message["op"] == "reap":
+                frames.send(channel, {"op": "reaped", "status": _reap(message["pid"], statuses)})
+            elif message["op"] == "end":
+                orderly = True
+    finally:
+        freeze.kill(freeze.children(os.getpid()))
+        # An orchestrator that was killed removes nothing: its session's folder is the one that ours is in.
+        shutil.rmtree(folder if orderly else os.path.dirname(folder), ignore_errors=True)
+    os._exit(0)  # nothing is left to tidy; unloading torch takes a second
+
+
+def _reap(pid: int, statuses: dict[int, int]) -> int | None:
+    """Exit code of a worker that ended (negative: the signal), waiting for it; orphans are reaped on the way."""
+    if pid not in statuses:
+        try:
+            statuses[pid] = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        except ChildProcessError:
+            return None
+    with contextlib.suppress(ChildProcessError):
+        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            statuses[ended[0]] = os.waitstatus_to_exitcode(ended[1])
+    return statuses.pop(pid)
+
+
+def _child(channel: socket.socket, fds: list[int], message: dict[str, Any]) -> None:
+    """Become the worker: own session, own folder, confined, nothing open but its channel, log and arena."""
+    try:
+        os.setsid()
+        sandbox.die_with_parent()
+        control, log, arena = fds
+        config = message["config"]
+        null = os.open("/dev/null", os.O_RDONLY)
+        os.dup2(null, 0)
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        channel.detach()
+        _close_all_but({0, 1, 2, control, arena})
+        os.chdir(config["folder"])
+        sandbox.set_environment(config["environment"])
+        # Only a candidate needs to see its own /proc entries; the baseline must stay closed to the candidate.
+        sandbox.set_dumpable(config["dumpable"])
+        sandbox.confine(config["folder"], memory_bytes=config["memory_bytes"], cpu_s=config["cpu_s"])
+        gc.disable()
+        # A candidate that is killed has its log whole.
+        sys.stdout = os.fdopen(1, "w", buffering=1, encoding="utf-8", errors="replace", closefd=False)
+        worker.serve(socket.socket(fileno=control), arena, config)
+    except BaseException:  # noqa: BLE001 (the fork must not run on in the zygote's loop)
+        os.write(2, traceback.format_exc().encode())
+        worker.flush()
+        os._exit(70)
+    worker.flush()
+    os._exit(0)
+
+
+def _close_all_but(kept: set[int]) -> None:
+    previous = -1
+    for fd in [*sorted(kept), 1 << 16]:
+        if previous + 1 < fd:  # an empty range from 0 closes everything (CPython hands -1 to the kernel)
+            os.closerange(previous + 1, fd)
+        previous = fd

@@ -1,0 +1,6 @@
+# attack H17: never comes back
+# expect: TIMEOUT
+# slow
+def run(x, scale):
+    while True:
+        pass

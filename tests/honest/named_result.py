@@ -1,0 +1,3 @@
+# honest: returns its outputs by name
+def run(x, scale):
+    return {"y": x * scale + 1}

@@ -1,0 +1,67 @@
+"""Every candidate of tests/attacks gets its verdict, every one of tests/honest passes, and the session goes on."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+from conftest import headers
+
+from solbench.corpus.load import Problem, load_solution
+from solbench.evaluate import sandbox
+from solbench.evaluate.evaluation import evaluate, protocol
+from solbench.evaluate.session import Session
+from solbench.model.trace import Status
+
+FOLDER = Path(__file__).resolve().parents[2]
+ATTACKS = sorted(path for path in (FOLDER / "attacks").iterdir() if path.suffix in (".py", ".cpp"))
+HONEST = sorted(path for path in (FOLDER / "honest").iterdir() if path.suffix in (".py", ".cpp"))
+TWO_SAMPLES = protocol("quick", samples=2)
+
+
+@pytest.mark.parametrize("path", ATTACKS, ids=lambda path: path.name)
+def test_attack(path: Path, problem: Problem, session: Session) -> None:
+    fields = headers(path)
+    if fields.get("needs", "") and not any(fields["needs"] in name for name in sandbox.isolation()):
+        pytest.skip(f"no {fields['needs']} here")
+    solution = load_solution(path, problem.definition)
+    limits, before = session.limits, session.limits
+    if fields["expect"] == "TIMEOUT":
+        limits = dataclasses.replace(limits, load_s=1.0, first_call_s=1.0, call_s=1.0)
+    session.limits = limits
+    try:
+        (trace,) = evaluate(problem, solution, workloads=problem.workloads[:1], protocol=TWO_SAMPLES, session=session)
+    finally:
+        session.limits = before
+    assert trace.status == fields["expect"], (trace.reason, trace.log)
+    assert fields.get("reason", "") in (trace.reason or "")
+    assert fields.get("log", "") in trace.log
+    assert (trace.timing is not None) == (trace.status is Status.PASSED)
+    if "at least" in fields:
+        assert trace.timing is not None
+        assert min(trace.timing.candidate[0].event_s) >= float(fields["at least"])
+
+
+@pytest.mark.parametrize("path", HONEST, ids=lambda path: path.name)
+def test_honest(path: Path, problem: Problem, session: Session) -> None:
+    fields = headers(path)
+    solution = load_solution(path, problem.definition)
+    traces = list(evaluate(problem, solution, protocol=TWO_SAMPLES, session=session))
+    assert [(trace.status, trace.reason) for trace in traces] == [(Status.PASSED, None)] * 2
+    for trace in traces:
+        assert fields.get("log", "") in trace.log
+        assert trace.timing is not None and trace.correctness is not None
+        # One stress round, two timed samples, one to three warm-ups.
+        assert trace.correctness.rounds >= 4
+        for sets in (trace.timing.candidate, trace.timing.baseline):
+            assert [len(samples.event_s) for samples in sets] in ([2], [4], [6], [8])
+            assert all(0 < event <= clock for event, clock in zip(sets[0].event_s, sets[0].clock_s, strict=True))
+
+
+def test_every_fixture_says_what_it_is() -> None:
+    assert len(ATTACKS) >= 30 and len(HONEST) >= 6
+    for path in ATTACKS:
+        assert headers(path)["expect"] in set(Status) and "attack" in headers(path), path.name
+    for path in HONEST:
+        assert "honest" in headers(path), path.name
