@@ -209,7 +209,7 @@ def bounds(sections: Sections, load: Load, findings: Findings) -> int:
     """Every bound from its IR and its machine model, derived again; equality is exact. Returns their number."""
     from solar import einsum
     from solar.bound import bound
-    from solar.hardware import Machine
+    from solbench.release.schemas import machine
 
     machines: dict[str, Any] = {}
     programs: dict[str, Any] = {}
@@ -233,7 +233,7 @@ def bounds(sections: Sections, load: Load, findings: Findings) -> int:
             if graph.digest not in programs:
                 programs = {graph.digest: einsum.from_dict(_body(load("einsums", graph)))}
             if target not in machines:
-                machines[target] = Machine.from_dict(_body(load("bounds", sections["bounds"][f"hardware/{target}"])))
+                machines[target] = machine(load("bounds", sections["bounds"][f"hardware/{target}"]))
             rejected = tuple(artifact["rejected_formats"])
             result = dict(bound(programs[graph.digest], machines[target], rejected_formats=rejected))
             written = canonical.dumps(result)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Literal, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from solar.errors import SolarError
+from solar.errors import HardwareError, SolarError
 from solbench import canonical
-from solbench.errors import InputError
+from solbench.errors import InputError, IntegrityError
 from solbench.model.definition import Definition
 from solbench.model.record import Descriptor, Value
 from solbench.model.release import Release, Section
@@ -19,6 +19,9 @@ from solbench.model.solution import Solution
 from solbench.model.trace import Omission, SetHeader, Trace
 from solbench.model.workload import Workload
 from solbench.store import RAW_KINDS
+
+if TYPE_CHECKING:
+    from solar.hardware import Machine
 
 _VERSIONED = re.compile(r"(.+\.v)[0-9]+\Z")
 
@@ -122,14 +125,15 @@ def violation(kind: str, value: Any, data: bytes) -> tuple[str, object, object] 
     schema = value.get("schema")
     if schema != expected:
         family = _VERSIONED.match(expected)
-        same = isinstance(schema, str) and family is not None and re.fullmatch(re.escape(family[1]) + "[0-9]+", schema)
-        return "version" if same else "media-type", expected, schema
+        other = isinstance(schema, str) and family is not None and re.fullmatch(re.escape(family[1]) + "[0-9]+", schema)
+        return "version" if other else "media-type", expected, schema
     body = {name: entry for name, entry in value.items() if name != "kind"}
     try:
         written = _READERS[kind](body) if kind in _READERS else MODELS[kind].load(body, kind).as_dict()
-    except (InputError, SolarError) as error:
+        same = canonical.dumps({**written, "kind": kind}) == data
+    except (InputError, IntegrityError, SolarError) as error:
         return "schema", "the contract of its kind", error
-    if canonical.dumps({**written, "kind": kind}) != data:
+    if not same:
         return "schema", "every field as its contract writes it", "defaults left out, or values of other types"
     return None
 
@@ -146,10 +150,25 @@ def _operator_graph(body: dict[str, Any]) -> dict[str, Any]:
     return to_dict(from_dict(body))
 
 
-def _hardware(body: dict[str, Any]) -> dict[str, Any]:
+def machine(artifact: Mapping[str, Any]) -> Machine:
+    """The machine model of a ``hardware`` artifact; :class:`HardwareError` where it is none.
+
+    A model has a field ``kind`` of its own, which the artifact's kind covers; it follows from the clock, which exactly
+    the specified models have.
+    """
     from solar.hardware import Machine
 
-    return dict(Machine.from_dict(body).to_dict())
+    model_kind = "calibrated" if artifact.get("clock") is None else "specified"
+    return Machine.from_dict({**artifact, "kind": model_kind})
+
+
+def _hardware(body: dict[str, Any]) -> dict[str, Any]:
+    from solar.hardware import lint
+
+    found = machine(body)
+    for problem in lint(found):
+        raise HardwareError(problem)
+    return dict(found.to_dict())
 
 
 def _as_is(body: dict[str, Any]) -> dict[str, Any]:
