@@ -1,79 +1,74 @@
-"""A machine model as tables: every number with its unit, source and confidence, whatever fields the model has."""
+"""A machine model as a table: every number with what it rests on, its source and its confidence."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from typing import Any
 
+from solar.errors import HardwareError
+from solar.hardware import Figure, Rate, lint
+from solbench.errors import IntegrityError
+from solbench.release.schemas import machine as machine_of
 from solbench.site import text
 from solbench.site.cells import Cell, number, ref
 from solbench.site.links import Links
 from solbench.site.records import Record
-
-# A unit is the end of a field's name.
-_UNITS = (
-    ("_bytes_per_s", "B/s"),
-    ("_ops_per_s", "op/s"),
-    ("_flops_per_s", "FLOP/s"),
-    ("_per_s", "op/s"),
-    ("_bytes", "B"),
-    ("_hz", "Hz"),
-    ("_s", "s"),
-)
+from solbench.store import Descriptor
 
 
 def machine_model(links: Links, record: Record[dict[str, Any]] | None) -> dict[str, Any] | None:
-    """Sourced numbers and plain facts of a ``hardware`` artifact; ``None`` where the release has no model."""
+    """Rates, figures and lint result of a ``hardware`` artifact; ``None`` where the release has no model."""
     if record is None:
         return None
-    numbers = [_row(links, record, name, leaf) for name, leaf in _sourced(record.value, "")]
-    facts = text.flat(_without_sourced(record.value))
+    try:
+        machine = machine_of(record.value)
+    except HardwareError as error:
+        raise IntegrityError(f"bounds: {record.name}: {error}") from None
+    source = record.descriptor
+    rates = [
+        _rate(links, source, f"{engine}, {name}", rate, "op")
+        for engine, formats in machine.engines.items()
+        for name, rate in formats.items()
+    ]
+    rates.append(_rate(links, source, "memory", machine.memory, "B"))
+    figures = []
+    if machine.clock is not None:
+        figures.append(_figure(links, source, "highest clock that can be set", machine.clock, "Hz"))
+    named = {"l2_bytes": "second-level cache", "last_level_bytes": "last-level cache"}
+    figures += [_figure(links, source, named.get(name, name), f, "B") for name, f in machine.caches.items()]
+    absorbed = machine.absorbed_store_bytes
+    figures.append(_figure(links, source, "stores that the cache may absorb inside the timed window", absorbed, "B"))
     return {
-        "ref": ref(links, "machine model", record.descriptor),
-        "numbers": numbers,
-        "more": any(row["more"] for row in numbers),
-        "facts": [(name, words) for name, words in facts if name != "schema"],
+        "ref": ref(links, "machine model", source),
+        "device": machine.device,
+        "kind": "calibrated: measured, times a margin" if machine.kind == "calibrated" else "from specifications",
+        "rates": rates,
+        "figures": figures,
+        "lint": lint(machine),
     }
 
 
-def _sourced(value: Any, name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """(dotted name, leaf) of everything that has a value and a source."""
-    if isinstance(value, Mapping):
-        if "value" in value and "source" in value:
-            yield name, value
-            return
-        for key in sorted(value):
-            yield from _sourced(value[key], f"{name}.{key}" if name else key)
-    elif isinstance(value, list):
-        for position, item in enumerate(value):
-            label = item.get("name") if isinstance(item, Mapping) else None
-            yield from _sourced(item, f"{name}.{label}" if isinstance(label, str) else f"{name}[{position}]")
-
-
-def _without_sourced(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        kept = {key: _without_sourced(item) for key, item in value.items()}
-        return None if "value" in value and "source" in value else {k: v for k, v in kept.items() if v is not None}
-    if isinstance(value, list):
-        return [kept for item in value if (kept := _without_sourced(item)) not in (None, {})]
-    return value
-
-
-def _row(links: Links, record: Record[dict[str, Any]], name: str, leaf: Mapping[str, Any]) -> dict[str, Any]:
-    value = leaf["value"]
-    more = {key: item for key, item in leaf.items() if key not in ("value", "source", "confidence", "unit")}
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        unit = leaf.get("unit") or next((unit for end, unit in _UNITS if name.endswith(end)), "")
-        shown = (
-            text.quantity(value, str(unit)) if unit else text.grouped(value) if isinstance(value, int) else str(value)
-        )
-        cell = number(links, value, shown, record.descriptor)
+def _rate(links: Links, source: Descriptor, name: str, rate: Rate, unit: str) -> dict[str, Any]:
+    per_s = f"{unit}/s"
+    if rate.measured_per_s is not None and rate.margin is not None:
+        basis = f"{text.quantity(rate.measured_per_s, per_s)} measured, times a margin of {text.ratio(rate.margin)}"
     else:
-        cell = Cell(text.flat(value)[0][1])
+        assert rate.per_clock and rate.published_per_s and rate.published_clock_hz
+        clock = text.quantity(rate.published_clock_hz, "Hz")
+        basis = f"{text.grouped(round(rate.per_clock))}{text.SPACE}{unit} a clock; "
+        basis += f"published: {text.quantity(rate.published_per_s, per_s)} at {clock}"
     return {
         "name": name,
-        "value": cell,
-        "source": str(leaf["source"]),
-        "confidence": str(leaf.get("confidence", "not stated")),
-        "more": text.listed(f"{key.replace('_', ' ')} {words}" for key, words in text.flat(more)) if more else "",
+        "value": number(links, rate.per_s, text.quantity(rate.per_s, per_s), source),
+        "basis": Cell(basis, href=links.object(source), title=f"hardware {source.digest}"),
+        "source": rate.source,
+        "confidence": rate.confidence + ("" if rate.dense else ", with structured sparsity"),
+    }
+
+
+def _figure(links: Links, source: Descriptor, name: str, figure: Figure, unit: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "value": number(links, figure.value, text.quantity(figure.value, unit), source),
+        "source": figure.source,
+        "confidence": figure.confidence,
     }

@@ -331,9 +331,10 @@ def _explained(links: Links, target: TargetRecords, record: Record[Bound]) -> di
 def _attestation(links: Links, workload: WorkloadRecords) -> dict[str, Any] | None:
     if workload.attestation is None:
         return None
-    value = workload.attestation.value
+    predicate = workload.attestation.value.get("predicate")
+    value = dict(predicate) if isinstance(predicate, dict) else {}
     return {
         "ref": ref(links, "attestation", workload.attestation.descriptor),
-        "verdict": str(value.get("verdict", "see the object")),
-        "facts": text.flat({name: entry for name, entry in value.items() if name not in ("schema", "verdict")}),
+        "verdict": str(value.pop("verdict", "without a verdict")),
+        "facts": text.flat(value),
     }

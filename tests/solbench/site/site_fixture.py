@@ -161,19 +161,29 @@ def _definitions(description: str) -> dict[str, tuple[Definition, list[dict[str,
 
 
 def _hardware(target: str, bandwidth: float, rate: float) -> dict[str, Any]:
-    def number(value: float, unit: str, source: str, confidence: str = "published") -> dict[str, Any]:
-        return {"value": value, "unit": unit, "source": source, "confidence": confidence}
+    def found(unit: str, value: float, source: str, confidence: str) -> dict[str, Any]:
+        common = {"dense": True, "source": source, "confidence": confidence}
+        if target == "cpu":
+            return {f"measured_{unit}_per_s": value / 1.25, "margin": 1.25, **common, "confidence": "measured"}
+        clock = 2.5e9 if unit == "bytes" else 3.13e9
+        fields = {f"{unit}_per_clock": value / clock, f"published_{unit}_per_s": value, "published_clock_hz": clock}
+        return {**fields, **({"highest_clock_hz": clock} if unit == "bytes" else {}), **common}
 
+    memory = found("bytes", bandwidth, "https://vendor.example/specifications", "high")
+    clock = {"highest_hz": 3.13e9, "source": "vendor's data sheet", "confidence": "high"}
     return {
         "schema": "solar.hardware.v1",
         "name": target,
-        "description": f"a made-up model of {target}",
-        "memory": {"bandwidth_bytes_per_s": number(bandwidth, "B/s", "https://vendor.example/specifications")},
-        "clock_hz": number(3.13e9, "Hz", "vendor's data sheet"),
-        "engines": [
-            {"name": "valu", "modes": {"fp32": number(rate, "op/s", "vendor's data sheet")}},
-            {"name": "wmma", "modes": {"bf16": number(4 * rate, "op/s", "assumed equal to fp16", "assumed")}},
-        ],
+        "device": f"a made-up model of {target}",
+        "kind": "calibrated" if target == "cpu" else "specified",
+        "clock": None if target == "cpu" else clock,
+        "engines": {
+            "matrix": {"bfloat16": found("ops", rate, "assumed equal to fp16", "medium")},
+            "valu": {"float32": found("ops", rate / 4, "vendor's data sheet", "high")},
+        },
+        "memory": memory,
+        "caches": {"last_level_bytes": {"value": 33554432, "source": "vendor's data sheet", "confidence": "high"}},
+        "absorbed_store_bytes": {"value": 0, "source": "assumption", "confidence": "low"},
     }
 
 
@@ -187,8 +197,10 @@ def _result(target: str, bytes_: int, macs: int, bandwidth: float, rate: float) 
         "coverage": "complete",
         "uncounted": [],
         "t_sol_s": max(memory, compute),
-        "binds": "memory" if memory >= compute else "wmma",
-        "compute": [{"engine": "wmma", "mode": "bf16", "ops": 2.0 * macs, "rate_per_s": rate, "seconds": compute}],
+        "binds": "memory" if memory >= compute else "matrix",
+        "compute": [
+            {"engine": "matrix", "mode": "bfloat16", "ops": 2.0 * macs, "rate_per_s": rate, "seconds": compute}
+        ],
         "memory": {
             "live_bytes": bytes_,
             "live_read_bytes": bytes_ // 2,
@@ -200,7 +212,14 @@ def _result(target: str, bytes_: int, macs: int, bandwidth: float, rate: float) 
         "macs": macs,
         "flops": 2 * macs,
         "terms": [
-            {"op": "mm", "kind": "einsum", "function": "mm", "engine": "wmma", "mode": "bf16", "work": 2.0 * macs},
+            {
+                "op": "mm",
+                "kind": "einsum",
+                "function": "mm",
+                "engine": "matrix",
+                "mode": "bfloat16",
+                "work": 2.0 * macs,
+            },
             {"op": "cast", "kind": "cast", "function": "to", "engine": None, "mode": None, "work": 0},
         ],
         "tensors": [
@@ -320,10 +339,9 @@ def _put_problem(builder: Builder, key: str, problem: Any, axes: Any, inputs: An
         graph_ref = builder.put("einsums", f"{key}/{uuid}/graph", "einsum-graph", graph)
         attestation = {
             "schema": "solar.attestation.v1",
-            "verdict": "attested",
-            "seeds": [1, 2],
-            "tolerance": 1e-05,
-            "workload": uuid,
+            "_type": "https://in-toto.io/Statement/v1",
+            "subject": [{"name": uuid, "digest": {"blake3": "0" * 64}}],
+            "predicate": {"verdict": "passed", "seeds": [1, 2], "tolerance": {"output": {"relative": 1e-05}}},
         }
         attestation_ref = builder.put("einsums", f"{key}/{uuid}/attestation", "attestation", attestation)
         elements = 1
