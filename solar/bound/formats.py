@@ -1,0 +1,169 @@
+"""What one multiply-add costs: the cheapest format in which a machine may form it (rule 2).
+
+A contraction of operands a and b costs, in format f, ``products`` passes at the rate of f. Each operand enters
+
+* exactly (one term), if f represents every value of its dtype; a tensor that was cast up counts as its source dtype,
+* rounded (one term), if f is a coarser float that the problem's checks do not reject; in doubt it is admissible,
+* split into two terms, fp32 as two fp16 or two TF32 numbers, which keeps about fp32's precision: always admissible.
+
+Two split operands need three products (the product of the two small terms is below rounding). Eight-bit and narrower
+formats are used for operands that are exactly of such a dtype only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from solar.einsum import DTYPE_BITS, Op, Program
+from solar.hardware import Machine, Rate
+
+# Formats that hold every value of a dtype.
+_EXACT: Mapping[str, frozenset[str]] = {
+    "float64": frozenset(("float64",)),
+    "float32": frozenset(("float32", "float64")),
+    "float16": frozenset(("float16", "tfloat32", "float32", "float64")),
+    "bfloat16": frozenset(("bfloat16", "tfloat32", "float32", "float64")),
+    "float8_e4m3fn": frozenset(("float8", "float16", "bfloat16", "tfloat32", "float32", "float64")),
+    "float8_e5m2": frozenset(("float8", "float16", "bfloat16", "tfloat32", "float32", "float64")),
+    "float4_e2m1fn_x2": frozenset(
+        ("float4", "int8", "int4", "float8", "float16", "bfloat16", "tfloat32", "float32", "float64")
+    ),
+    "bool": frozenset(("int4", "int8", "float4", "float8", "float16", "bfloat16", "tfloat32", "float32", "float64")),
+    "int8": frozenset(("int8", "float16", "bfloat16", "tfloat32", "float32", "float64")),
+    "uint8": frozenset(("int8", "float16", "bfloat16", "tfloat32", "float32", "float64")),
+    "int16": frozenset(("float32", "float64")),
+    "int32": frozenset(("float64",)),
+    "int64": frozenset(),
+}
+# Coarser floats that an operand may be rounded to, unless a check rejects them.
+_ROUNDED: Mapping[str, frozenset[str]] = {
+    "float64": frozenset(("float32", "tfloat32", "float16", "bfloat16")),
+    "float32": frozenset(("tfloat32", "float16", "bfloat16")),
+    "bfloat16": frozenset(("float16",)),
+    "float16": frozenset(("bfloat16",)),
+}
+# Terms of an operand that is split, by dtype and format.
+_SPLIT: Mapping[str, Mapping[str, int]] = {
+    "float32": {"float16": 2, "tfloat32": 2},
+    "float64": {"float32": 2},
+    "int16": {"int8": 2},
+    "int32": {"int8": 4},
+    "int64": {"int8": 8},
+}
+
+
+@dataclass(frozen=True)
+class Price:
+    """One multiply-add: ``products`` of them at ``rate`` (a multiply-add is two operations)."""
+
+    engine: str
+    mode: str
+    products: int
+    rate: Rate
+
+    @property
+    def seconds(self) -> float:
+        """Seconds a multiply-add."""
+        return 2 * self.products / self.rate.per_s
+
+
+@dataclass
+class Prices:
+    """Cheapest price by pair of dtypes, for one machine and one set of rejected formats."""
+
+    machine: Machine
+    rejected: Collection[str]
+    _known: dict[tuple[str, str], Price] = field(default_factory=dict)
+
+    def of(self, a: str, b: str) -> Price:
+        """Price of a product of two dtypes; where no format fits, the elementwise engine at its fastest."""
+        key = (a, b) if a <= b else (b, a)
+        if key not in self._known:
+            self._known[key] = self._find(*key)
+        return self._known[key]
+
+    def _find(self, a: str, b: str) -> Price:
+        best: Price | None = None
+        for engine, rates in self.machine.engines.items():
+            for name, rate in rates.items():
+                left, right = self._terms(a, name), self._terms(b, name)
+                if not left or not right:
+                    continue
+                products = products_of(left, right, integer=name in ("int8", "int4"))
+                mode = name if products == 1 else f"{name}*{products}"
+                price = Price(engine, mode, products, rate)
+                if best is None or price.seconds < best.seconds:
+                    best = price
+        if best is None:
+            name, rate = self.machine.fastest("valu")
+            best = Price("valu", name, 1, rate)
+        return best
+
+    def _terms(self, dtype: str, name: str) -> int:
+        """Numbers of format ``name`` that stand for one of ``dtype``; 0 where it cannot."""
+        if name in _EXACT[dtype]:
+            return 1
+        if name in _ROUNDED.get(dtype, ()) and name not in self.rejected:
+            return 1
+        if f"{name}x2" in self.rejected:
+            return 0
+        return _SPLIT.get(dtype, {}).get(name, 0)
+
+
+def products_of(left: int, right: int, *, integer: bool) -> int:
+    """Products for operands of so many terms: floats drop the smallest, integers all above the result's width."""
+    if left == 1 or right == 1:
+        return left * right
+    return left * (left + 1) // 2 if integer else left * right - 1
+
+
+def sources(program: Program) -> dict[str, str]:
+    """Narrowest dtype that every tensor's values were exactly cast from, up to factors that a product may take out.
+
+    Views, copies and exact casts keep a source. So does arithmetic with a smaller tensor or a scalar, for a scale or a
+    zero point that repeats along a dimension leaves the sum: quantised operands are multiplied as they are stored.
+    """
+    found: dict[str, str] = {name: tensor.dtype for name, tensor in program.tensors.items()}
+    for op in program.ops:
+        if len(op.outputs) != 1 or not op.operands:
+            continue
+        output = op.outputs[0]
+        candidate = _source(program, op, found)
+        if candidate is not None and _holds(found[output], candidate):
+            found[output] = candidate
+    return found
+
+
+def _holds(dtype: str, source: str) -> bool:
+    """Whether ``source`` is ``dtype`` or a narrower one all of whose values it has."""
+    if dtype == source:
+        return True
+    if DTYPE_BITS[source] >= DTYPE_BITS[dtype]:
+        return False
+    integers = ("bool", "int", "uint")
+    return dtype in _EXACT[source] or (dtype.startswith(integers) and source.startswith(integers))
+
+
+def _source(program: Program, op: Op, found: Mapping[str, str]) -> str | None:
+    if op.kind in ("cast", "view") or (op.kind == "copy" and len(op.operands) == 1):
+        return None if op.function == "bitcast" else found[op.operands[0]]
+    if op.kind == "copy" and op.function == "cat":
+        return _widest(found[name] for name in op.operands)
+    if op.kind == "index" and op.function in ("gather", "index_select", "embedding", "index"):
+        return found[op.operands[0]]
+    if op.kind == "map" and op.function in ("mul", "div", "sub", "add", "neg"):
+        output = program.tensors[op.outputs[0]]
+        large = [name for name in op.operands if program.tensors[name].elements == output.elements]
+        if op.function == "div" and large and large[0] != op.operands[0]:
+            return None
+        return found[large[0]] if len(large) == 1 else None
+    return None
+
+
+def _widest(dtypes: Iterable[str]) -> str | None:
+    listed = sorted(dtypes, key=lambda name: DTYPE_BITS[name])
+    if any(DTYPE_BITS[a] == DTYPE_BITS[b] and a != b for a, b in pairwise(listed)):
+        return None
+    return listed[-1]

@@ -1,0 +1,404 @@
+"""Tensor networks: one multilinear expression as factors over indices, and the cheapest order to multiply it out.
+
+A :class:`Network` starts as one tensor and grows backwards through the program: a factor is replaced by the factors of
+the linear operation that made it. Indices that only one factor has are summed first, which costs additions only
+(rule 4); then every binary order is compared by dynamic programming over subsets of the factors, the method that
+opt_einsum calls ``optimal`` (Pfeifer, Haegeman, Verstraete, Phys. Rev. E 90, 033315 (2014)), with three differences: a
+step that sums over no index is free here, so is a subset whose product exists anyway, and a step costs the time of its
+cheapest format rather than its number of products.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from solar.bound import axes as ax
+from solar.bound import regions as rg
+from solar.bound.axes import Axis
+from solar.bound.formats import Price, Prices
+from solar.bound.regions import Block, Pair
+
+# Subsets of more factors than this are not enumerated: the largest unavoidable term is priced instead.
+LARGEST_NETWORK = 8
+
+# Multiplications of Winograd's minimal filtering against the direct form, per stride-1 window axis, by taps: tiles of
+# six inputs, F(4, 3) and its like (Lavin and Gray, CVPR 2016). Longer windows are cut into shorter ones.
+_WINOGRAD = {2: 0.6}
+_WINOGRAD_LONG = 0.5
+
+
+class NotALinearMapError(Exception):
+    """A view has no affine form over the network's indices. The network stops there."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """Affine function of indices: offset + sum of coefficient * index."""
+
+    terms: tuple[tuple[str, int], ...] = ()
+    offset: int = 0
+
+    @property
+    def index(self) -> str | None:
+        """The index that the form is, if it is just one with coefficient 1."""
+        return self.terms[0][0] if len(self.terms) == 1 and self.terms[0][1] == 1 else None
+
+    def scaled(self, scale: int, offset: int) -> Form:
+        return Form(tuple((name, c * scale) for name, c in self.terms), self.offset * scale + offset)
+
+    def plus(self, other: Form) -> Form:
+        sums = dict(self.terms)
+        for name, c in other.terms:
+            sums[name] = sums.get(name, 0) + c
+        return Form(tuple((name, c) for name, c in sums.items() if c), self.offset + other.offset)
+
+    def substituted(self, name: str, form: Form) -> Form:
+        """With one index replaced by a form."""
+        sums: dict[str, int] = {}
+        offset = self.offset
+        for own, c in self.terms:
+            if own != name:
+                sums[own] = sums.get(own, 0) + c
+                continue
+            offset += c * form.offset
+            for other, d in form.terms:
+                sums[other] = sums.get(other, 0) + c * d
+        return Form(tuple((n, c) for n, c in sums.items() if c), offset)
+
+
+@dataclass(frozen=True)
+class Factor:
+    """A tensor at forms of the indices. ``groups``: tensors whose expansion it belongs to."""
+
+    tensor: str
+    forms: tuple[Form, ...]
+    groups: tuple[str, ...] = ()
+
+    @property
+    def indices(self) -> frozenset[str]:
+        return frozenset(name for form in self.forms for name, _ in form.terms)
+
+
+@dataclass
+class Network:
+    """``sets``: positions of every index; ``pairs``: conditions on two of them; ``windows``: (position, tap) indices of
+    stride-1 windows; ``scales``: index sets of factors that were left out for repeating along some dimension."""
+
+    sets: dict[str, Axis]
+    output: list[str]
+    factors: list[Factor]
+    pairs: list[tuple[str, str, Pair]] = field(default_factory=list)
+    windows: list[tuple[str, str, int]] = field(default_factory=list)
+    scales: list[tuple[str, frozenset[str]]] = field(default_factory=list)
+    renames: dict[str, Form] = field(default_factory=dict)
+    fresh: int = 0
+    # Part of the expression has no form here: only its largest unavoidable term can be priced.
+    broken: bool = False
+
+    @classmethod
+    def at(cls, tensor: str, block: Block) -> Network:
+        """The network that is one tensor, at the positions of a block."""
+        names = [f"o{i}" for i in range(len(block.axes))]
+        return cls(
+            sets=dict(zip(names, block.axes, strict=True)),
+            output=list(names),
+            factors=[Factor(tensor, tuple(Form(((name, 1),)) for name in names))],
+            pairs=[(names[p.first], names[p.second], p) for p in block.pairs],
+        )
+
+    def copy(self) -> Network:
+        return Network(
+            dict(self.sets), list(self.output), list(self.factors), list(self.pairs), list(self.windows),
+            list(self.scales), dict(self.renames), self.fresh, self.broken,
+        )  # fmt: skip
+
+    def new_index(self, axis: Axis) -> str:
+        self.fresh += 1
+        name = f"k{self.fresh}"
+        self.sets[name] = axis
+        return name
+
+    def split(self, name: str, radix: int) -> tuple[str, str]:
+        """Replace an index by two, index = radix * first + second, everywhere.
+
+        A partial set of positions is cut down to a box of the two (fewer positions, never more).
+        """
+        axis = self.sets[name]
+        if axis.extent % radix or any(name in (x, y) for x, y, _ in self.pairs):
+            raise NotALinearMapError
+        outer, inner = ax.whole(axis.extent // radix), ax.whole(radix)
+        if not axis.full:
+            # Imported late: views know regions, networks need only this one function of theirs.
+            from solar.bound.views import unflatten
+
+            boxes = unflatten(axis, (outer.extent, radix))
+            if not boxes:
+                raise NotALinearMapError
+            outer, inner = max(boxes, key=lambda box: box[0].count * box[1].count)
+        first, second = self.new_index(outer), self.new_index(inner)
+        form = Form(((first, radix), (second, 1)))
+        self.factors = [
+            replace(f, forms=tuple(g.substituted(name, form) for g in f.forms)) for f in self.factors
+        ]
+        self.output = [new for old in self.output for new in ((first, second) if old == name else (old,))]
+        self.windows = [window for window in self.windows if name not in window[:2]]
+        self.scales = [
+            (t, (indices - {name}) | {first, second} if name in indices else indices) for t, indices in self.scales
+        ]
+        self.renames[name] = form
+        del self.sets[name]
+        return first, second
+
+    def current(self, form: Form) -> Form:
+        """A form that was held outside while indices were split."""
+        while any(name in self.renames for name, _ in form.terms):
+            for name, _ in form.terms:
+                if name in self.renames:
+                    form = form.substituted(name, self.renames[name])
+                    break
+        return form
+
+    def limit(self, form: Form, axis: Axis) -> None:
+        """Keep only positions at which ``form`` lies in ``axis`` (nothing is kept out where that is not simple)."""
+        name = form.index
+        if axis.full or name is None:
+            return
+        shown = ax.preimage(axis, 1, form.offset, self.sets[name].extent)
+        self.sets[name] = ax.intersection(self.sets[name], shown)
+
+    def condition(self, first: Form, second: Form, pair: Pair) -> None:
+        """Add a condition on two forms that are single indices."""
+        x, y = first.index, second.index
+        if x is None or y is None or x == y:
+            return
+        if pair.rows is not None:
+            if first.offset or second.offset:
+                return
+        elif first.offset or second.offset:
+            shift = pair.a * first.offset + pair.b * second.offset
+            pair = replace(
+                pair,
+                low=None if pair.low is None else pair.low - shift,
+                high=None if pair.high is None else pair.high - shift,
+            )
+        self.pairs.append((x, y, pair))
+
+
+def reshape_forms(net: Network, forms: Sequence[Form], result: Sequence[int], operand: Sequence[int]) -> list[Form]:
+    """Forms of the operand of a row-major reshape from the forms of its result; splits indices where it must.
+
+    ``net`` is changed; the caller's factor must already be out of it.
+    """
+    from solar.bound.views import groups_of
+
+    made = [Form() for _ in operand]
+    for left, right in groups_of(tuple(result), tuple(operand)):
+        if len(left) == len(right) == 1:
+            made[right[0]] = forms[left[0]]
+            continue
+        # Flat position inside the group, as a sum of coefficient * index.
+        flat = Form()
+        stride = 1
+        for dim in reversed(left):
+            flat = flat.plus(net.current(forms[dim]).scaled(stride, 0))
+            stride *= result[dim]
+        for dim, form in zip(right, _digits(net, flat, [operand[i] for i in right]), strict=True):
+            made[dim] = form
+    return [net.current(form) for form in made]
+
+
+def _digits(net: Network, flat: Form, extents: Sequence[int]) -> list[Form]:
+    """Mixed-radix digits of an affine flat position; each index must fall into one digit, or be cut at its edge."""
+    strides = [math.prod(extents[i + 1 :]) for i in range(len(extents))]
+    digits: list[list[tuple[str, int]]] = [[] for _ in extents]
+    offsets = []
+    rest = flat.offset
+    if rest < 0:
+        raise NotALinearMapError
+    for stride in strides:
+        offsets.append(rest // stride)
+        rest %= stride
+    reach = list(offsets)
+    queue = list(flat.terms)
+    while queue:
+        name, coefficient = queue.pop()
+        if name in net.renames:
+            queue += net.renames[name].scaled(coefficient, 0).terms
+            continue
+        if coefficient <= 0:
+            raise NotALinearMapError
+        extent = net.sets[name].extent
+        digit = next(i for i, stride in enumerate(strides) if coefficient >= stride)
+        step, uneven = divmod(coefficient, strides[digit])
+        if uneven:
+            raise NotALinearMapError
+        if digit and step * (extent - 1) >= extents[digit]:
+            radix, left_over = divmod(extents[digit], step)
+            if left_over or extent % radix:
+                raise NotALinearMapError
+            net.split(name, radix)
+            queue.append((name, coefficient))
+            continue
+        reach[digit] += step * (extent - 1)
+        if reach[digit] >= extents[digit]:
+            raise NotALinearMapError
+        digits[digit].append((name, step))
+    return [net.current(Form(tuple(row), offsets[i])) for i, row in enumerate(digits)]
+
+
+# --- cost ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Step:
+    """One contraction of the chosen order: multiply-adds after all savings, and their price."""
+
+    multiply_adds: float
+    price: Price
+    winograd: bool
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Seconds of the cheapest order, and its contractions."""
+
+    seconds: float
+    steps: tuple[Step, ...]
+    reduced: bool = False
+
+    def plus(self, other: Cost) -> Cost:
+        return Cost(self.seconds + other.seconds, (*self.steps, *other.steps), self.reduced or other.reduced)
+
+
+FREE = Cost(0.0, ())
+
+
+def full_count(net: Network) -> int:
+    """Products of all indices of a network, under its conditions."""
+    return _points(net, frozenset(net.sets))
+
+
+def _points(net: Network, indices: frozenset[str]) -> int:
+    """Positions of some of the indices that take part (at least): conditions on others are projected."""
+    names = sorted(indices)
+    number = {name: i for i, name in enumerate(names)}
+    sets = [net.sets[name] for name in names]
+    pairs = []
+    for x, y, pair in net.pairs:
+        if x in number and y in number:
+            pairs.append(replace(pair, first=number[x], second=number[y]))
+        elif x in number or y in number:
+            mine = x if x in number else y
+            here = replace(pair, first=0, second=1)
+            shown = rg.projection(here, net.sets[x], net.sets[y], 0 if mine == x else 1)
+            sets[number[mine]] = ax.intersection(sets[number[mine]], shown)
+    if not pairs:
+        return math.prod(axis.count for axis in sets)
+    block = rg.conditioned(tuple(sets), pairs)
+    return rg.count_box(block.axes, block.pairs)
+
+
+def cheapest(
+    net: Network, prices: Prices, dtype_of: Callable[[str], str], *, free: Callable[[Factor], bool],
+    available: Callable[[str], bool], count_scalings: bool = False,
+) -> Cost:  # fmt: skip
+    """Cheapest order of a network.
+
+    ``free``: factors that need no work to multiply (their contents are known beforehand). ``available``: tensors that
+    exist anyway, so that the factors expanded from them need no product. ``count_scalings``: charge steps without a
+    sum as well. A network of too many factors costs its largest unavoidable term: every element of a factor, and of
+    the output, takes part in a product.
+    """
+    factors = net.factors
+    n = len(factors)
+    outer = frozenset(net.output)
+    if n < 2:
+        return FREE
+    if net.broken or n > LARGEST_NETWORK:
+        return _unavoidable(net, prices, dtype_of)
+    where: dict[str, int] = {}
+    for i, factor in enumerate(factors):
+        for name in factor.indices:
+            where[name] = where.get(name, 0) | 1 << i
+    everything = (1 << n) - 1
+
+    def open_indices(mask: int) -> frozenset[str]:
+        return frozenset(
+            name for name, holders in where.items() if holders & mask and (name in outer or holders & ~mask)
+        )
+
+    groups: dict[str, int] = {}
+    for i, factor in enumerate(factors):
+        for group in factor.groups:
+            groups[group] = groups.get(group, 0) | 1 << i
+    whole_groups = {mask for group, mask in groups.items() if mask != 0 and available(group)}
+    known = 0
+    for i, factor in enumerate(factors):
+        known |= bool(free(factor)) << i
+
+    opened = {mask: open_indices(mask) for mask in range(1, everything + 1)}
+    counts: dict[frozenset[str], int] = {}
+    best: dict[int, Cost] = {}
+    for mask in sorted(range(1, everything + 1), key=int.bit_count):
+        if mask & (mask - 1) == 0 or mask & ~known == 0 or mask in whole_groups:
+            best[mask] = FREE
+            continue
+        chosen: Cost | None = None
+        low = mask & -mask
+        part = (mask - 1) & mask
+        while part:
+            if part & low:
+                rest = mask ^ part
+                below = best[part].seconds + best[rest].seconds
+                if chosen is None or below < chosen.seconds:
+                    step = _step(net, part, rest, opened, mask, counts, prices, dtype_of, count_scalings)
+                    seconds = below if step is None else below + step.multiply_adds * step.price.seconds
+                    if chosen is None or seconds < chosen.seconds:
+                        steps = (*best[part].steps, *best[rest].steps, *(() if step is None else (step,)))
+                        chosen = Cost(seconds, steps)
+            part = (part - 1) & mask
+        assert chosen is not None
+        best[mask] = chosen
+    return best[everything]
+
+
+def _step(
+    net: Network, left: int, right: int, opened: Mapping[int, frozenset[str]], mask: int,
+    counts: dict[frozenset[str], int], prices: Prices, dtype_of: Callable[[str], str], count_scalings: bool,
+) -> Step | None:  # fmt: skip
+    together = opened[left] | opened[right]
+    if together == opened[mask] and not count_scalings:
+        return None
+    if together not in counts:
+        counts[together] = _points(net, together)
+    operands = []
+    for part in (left, right):
+        single = part & (part - 1) == 0
+        operands.append(dtype_of(net.factors[part.bit_length() - 1].tensor) if single else _between(net, part, dtype_of))
+    ratio = 1.0
+    for position, tap, taps in net.windows:
+        if position in together and tap in together:
+            ratio *= _WINOGRAD.get(taps, _WINOGRAD_LONG)
+    return Step(counts[together] * ratio, prices.of(operands[0], operands[1]), ratio < 1.0)
+
+
+def _between(net: Network, part: int, dtype_of: Callable[[str], str]) -> str:
+    """Dtype of a product of several factors: an fp32 accumulator, fp64 only where every factor is."""
+    dtypes = {dtype_of(f.tensor) for i, f in enumerate(net.factors) if part >> i & 1}
+    if dtypes == {"float64"}:
+        return "float64"
+    if all(dtype.startswith(("int", "uint", "bool")) for dtype in dtypes):
+        return "int32"
+    return "float32"
+
+
+def _unavoidable(net: Network, prices: Prices, dtype_of: Callable[[str], str]) -> Cost:
+    largest = max(
+        [_points(net, factor.indices) for factor in net.factors] + [_points(net, frozenset(net.output))]
+    )
+    dtypes = [dtype_of(factor.tensor) for factor in net.factors]
+    price = min((prices.of(a, b) for a in dtypes for b in dtypes), key=lambda p: p.seconds)
+    step = Step(float(largest), price, False)
+    return Cost(step.multiply_adds * price.seconds, (step,), reduced=True)

@@ -1,0 +1,445 @@
+"""Sets of elements of one tensor, as unions of boxes with at most pairwise conditions; counted without being listed.
+
+A :class:`Block` is a product of :class:`~solar.bound.axes.Axis` sets, thinned by :class:`Pair` conditions that tie two
+axes together (a diagonal, a triangle, a window). A region is a tuple of blocks. Operations that cannot be exact return
+a subset, so that demand, and with it the bound, only ever gets smaller.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from solar.bound import axes as ax
+from solar.bound.axes import Axis
+
+Region = tuple["Block", ...]
+
+# Blocks beyond this many are given up (the largest stay).
+LARGEST_UNION = 24
+LARGEST_PAIR_MASK = 1 << 24
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A condition on the positions x of axis ``first`` and y of axis ``second``.
+
+    ``low <= a*x + b*y <= high`` (an absent limit is None), or y in the bit mask ``rows[x]``.
+    """
+
+    first: int
+    second: int
+    a: int = -1
+    b: int = 1
+    low: int | None = None
+    high: int | None = None
+    rows: tuple[int, ...] | None = None
+
+    def swapped(self) -> Pair:
+        """The same condition with its axes named in the other order (bands only)."""
+        return replace(self, first=self.second, second=self.first, a=self.b, b=self.a)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Elements whose position lies in every axis' set and meets every condition."""
+
+    axes: tuple[Axis, ...]
+    pairs: tuple[Pair, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """Number of elements; with conditions that share an axis, at least this many."""
+        return count_box(self.axes, self.pairs)
+
+    @property
+    def full(self) -> bool:
+        return not self.pairs and all(axis.full for axis in self.axes)
+
+    @property
+    def empty(self) -> bool:
+        return any(axis.count == 0 for axis in self.axes)
+
+    def position(self, axis: int) -> Axis:
+        """Positions along one axis at which the block has an element (a subset where that is not exact)."""
+        own = self.axes[axis]
+        for pair in self.pairs:
+            if axis in (pair.first, pair.second):
+                own = ax.intersection(own, projection(pair, self.axes[pair.first], self.axes[pair.second], axis))
+        return own
+
+
+def everything(shape: Iterable[int]) -> Block:
+    return Block(tuple(ax.whole(extent) for extent in shape))
+
+
+def region(*blocks: Block) -> Region:
+    """A union, without blocks that others hold."""
+    result: Region = ()
+    for block in blocks:
+        result = add(result, block)
+    return result
+
+
+def add(existing: Region, block: Block) -> Region:
+    """existing or block, merged where one box can say it."""
+    if block.empty:
+        return existing
+    kept: list[Block] = []
+    for position, other in enumerate(existing):
+        if holds(other, block):
+            return existing
+        if holds(block, other):
+            continue
+        merged = _merge(other, block)
+        if merged is not None:
+            return add((*kept, *existing[position + 1 :]), merged)
+        kept.append(other)
+    kept.append(block)
+    if len(kept) > LARGEST_UNION:
+        kept.remove(min(kept, key=lambda b: b.count))
+    return tuple(kept)
+
+
+def unite(a: Region, b: Region) -> Region:
+    for block in b:
+        a = add(a, block)
+    return a
+
+
+def holds(outer: Block, inner: Block) -> bool:
+    """Whether ``outer`` surely holds all of ``inner``."""
+    if not all(ax.covers(o, i) for o, i in zip(outer.axes, inner.axes, strict=True)):
+        return False
+    return all(pair in inner.pairs for pair in outer.pairs)
+
+
+def _merge(a: Block, b: Block) -> Block | None:
+    if a.pairs != b.pairs:
+        return None
+    different = [i for i, (x, y) in enumerate(zip(a.axes, b.axes, strict=True)) if x != y]
+    if len(different) != 1:
+        return None
+    axis = different[0]
+    joined = ax.union(a.axes[axis], b.axes[axis])
+    if joined.count < max(a.axes[axis].count, b.axes[axis].count):
+        return None
+    if not (ax.covers(joined, a.axes[axis]) and ax.covers(joined, b.axes[axis])):
+        return None
+    return Block((*a.axes[:axis], joined, *a.axes[axis + 1 :]), a.pairs)
+
+
+def intersect(a: Block, b: Block) -> Block:
+    """a and b (a subset where an axis has no exact form)."""
+    return Block(
+        tuple(ax.intersection(x, y) for x, y in zip(a.axes, b.axes, strict=True)),
+        (*a.pairs, *(pair for pair in b.pairs if pair not in a.pairs)),
+    )
+
+
+def count(blocks: Region) -> int:
+    """Elements in the union; where blocks overlap in a way that has no exact form, at least this many."""
+    if len(blocks) == 1:
+        return blocks[0].count
+    boxes = sorted((b for b in blocks if not b.pairs), key=lambda b: -b.count)
+    pieces = disjoint(boxes)
+    total = sum(piece.count for piece in pieces)
+    # Blocks with conditions: apart from everything else they add up, else only the larger side counts.
+    for block in blocks:
+        if block.pairs:
+            apart = all(_apart(block, other) for other in blocks if other is not block)
+            total = total + block.count if apart else max(total, block.count)
+    return total
+
+
+def _apart(a: Block, b: Block) -> bool:
+    for x, y in zip(a.axes, b.axes, strict=True):
+        if x.unplaced is not None or y.unplaced is not None or x.count + y.count > x.extent:
+            continue
+        if x.contiguous and y.contiguous and (x.stop <= y.start or y.stop <= x.start):
+            return True
+        first, second = ax.mask_of(x), ax.mask_of(y)
+        if first is not None and second is not None and first & second == 0:
+            return True
+    return False
+
+
+def disjoint(boxes: Iterable[Block]) -> list[Block]:
+    """Boxes without common elements whose union is that of the given ones (or a subset, where it gets involved)."""
+    result: list[Block] = []
+    for box in boxes:
+        pieces = [box]
+        for taken in result:
+            pieces = [rest for piece in pieces for rest in _minus(piece, taken)]
+            if len(pieces) > LARGEST_UNION:
+                pieces = []
+        result.extend(pieces)
+        if len(result) > 8 * LARGEST_UNION:
+            break
+    return result
+
+
+def _minus(piece: Block, taken: Block) -> list[Block]:
+    """piece without taken (no conditions), as disjoint boxes."""
+    if taken.pairs or piece.pairs:
+        return [piece] if _apart(piece, taken) else []
+    rest: list[Block] = []
+    inside: list[Axis] = []
+    for i, (own, other) in enumerate(zip(piece.axes, taken.axes, strict=True)):
+        if own.unplaced is not None or other.unplaced is not None:
+            common = own if own.count <= other.count else other
+            outside = ax.unknown(own.extent, own.count - other.count)
+        else:
+            common = ax.intersection(own, other)
+            outside = ax.intersection(own, ax.complement(other))
+        if common.count == 0 and own.unplaced is None and other.unplaced is None:
+            return [piece]
+        if outside.count:
+            rest.append(Block((*inside, outside, *piece.axes[i + 1 :])))
+        inside.append(common)
+    return rest
+
+
+# --- counting under conditions -------------------------------------------------------------------------------------
+
+
+def count_box(axes: tuple[Axis, ...], pairs: tuple[Pair, ...]) -> int:
+    """Elements of a box that meet all conditions: exact while no axis is in two of them, else a lower bound."""
+    total = math.prod(axis.count for axis in axes)
+    if not pairs or not total:
+        return total
+    groups: list[tuple[set[int], int]] = []
+    for pair in pairs:
+        members = {pair.first, pair.second}
+        found = count_pair(pair, axes[pair.first], axes[pair.second])
+        for group in [g for g in groups if g[0] & members]:
+            groups.remove(group)
+            joined = group[0] | members
+            # |A and B| >= |A| + |B| - |everything|, over the axes of both.
+            space = math.prod(axes[i].count for i in joined)
+            mine = found * math.prod(axes[i].count for i in joined - members)
+            other = group[1] * math.prod(axes[i].count for i in joined - group[0])
+            found, members = max(0, mine + other - space), joined
+        groups.append((members, found))
+    free = set(range(len(axes)))
+    product = 1
+    for members, found in groups:
+        product *= found
+        free -= members
+    return product * math.prod(axes[i].count for i in free)
+
+
+def count_pair(pair: Pair, x: Axis, y: Axis) -> int:
+    """Number of (x, y) in the two sets that meet a condition; 0 where counting would be too long."""
+    if x.unplaced is not None or y.unplaced is not None:
+        return 0
+    if pair.rows is not None:
+        mask = ax.mask_of(y)
+        if mask is None or x.count > len(pair.rows):
+            return 0
+        return sum((pair.rows[position] & mask).bit_count() for position in x)
+    if x.contiguous and y.contiguous and abs(pair.a) == 1 and abs(pair.b) == 1:
+        return _count_unit_band(pair, x, y)
+    if x.count > y.count:
+        pair, x, y = pair.swapped(), y, x
+    if x.count > ax.LARGEST_WALK * 4:
+        return 0
+    return sum(_between(y, *_limits(pair, position)) for position in x)
+
+
+def _limits(pair: Pair, x: int) -> tuple[int | None, int | None]:
+    """Inclusive limits of y for one x."""
+    low = None if pair.low is None else pair.low - pair.a * x
+    high = None if pair.high is None else pair.high - pair.a * x
+    if pair.b < 0:
+        low, high = (None if high is None else -high), (None if low is None else -low)
+    b = abs(pair.b)
+    return (None if low is None else -(-low // b)), (None if high is None else high // b)
+
+
+def _between(axis: Axis, low: int | None, high: int | None) -> int:
+    """Members of ``axis`` in [low, high]."""
+    first = axis.start if low is None and axis.bits is None else max(0, low if low is not None else 0)
+    last = axis.extent - 1 if high is None else min(high, axis.extent - 1)
+    if last < first:
+        return 0
+    if axis.bits is not None:
+        return (axis.bits >> first & ((1 << (last - first + 1)) - 1)).bit_count()
+    first = max(first, axis.start)
+    first += -(first - axis.start) % axis.step
+    return max(0, (min(last, axis.stop - 1) - first) // axis.step + 1) if first <= last else 0
+
+
+def _count_unit_band(pair: Pair, x: Axis, y: Axis) -> int:
+    """Closed form for a, b in {1, -1} over runs: by inclusion from the counts below either limit."""
+    # Bring to the form low <= y + s*x <= high.
+    s = pair.a * pair.b
+    low, high = pair.low, pair.high
+    if pair.b < 0:
+        low, high = (None if high is None else -high), (None if low is None else -low)
+    total = x.length * y.length
+    upto_high = total if high is None else _count_below(x, y, s, high)
+    upto_low = 0 if low is None else _count_below(x, y, s, low - 1)
+    return max(0, upto_high - upto_low)
+
+
+def _count_below(x: Axis, y: Axis, s: int, limit: int) -> int:
+    """#{(x, y): y <= limit - s*x} = sum over x of clamp(limit - s*x - y0 + 1, 0, ny)."""
+    width = y.length
+    # Values in the order in which they grow: first + k for k = 0 .. n-1.
+    first = (limit - x.start if s < 0 else limit - (x.stop - 1)) - y.start + 1
+    if s < 0:
+        first = limit + x.start - y.start + 1
+    n = x.length
+    zeros = min(n, max(0, -first))
+    saturated = min(n, max(0, first + n - 1 - width + 1))
+    ramp = n - zeros - saturated
+    if ramp < 0:
+        return width * saturated
+    begin = first + zeros
+    return ramp * begin + ramp * (ramp - 1) // 2 + width * saturated
+
+
+def projection(pair: Pair, x: Axis, y: Axis, wanted: int) -> Axis:
+    """Positions of axis ``wanted`` (one of the pair's) for which the other axis has a partner."""
+    if x.unplaced is not None or y.unplaced is not None:
+        return Axis(x.extent if wanted == pair.first else y.extent)
+    if pair.rows is not None:
+        mask = ax.mask_of(y)
+        if mask is None or x.count > len(pair.rows):
+            return Axis(x.extent if wanted == pair.first else y.extent)
+        if wanted == pair.first:
+            return ax.of(x.extent, (p for p in x if pair.rows[p] & mask))
+        joined = 0
+        for position in x:
+            joined |= pair.rows[position]
+        return ax.masked(y.extent, joined & mask)
+    if wanted == pair.second:
+        pair, x, y = pair.swapped(), y, x
+    if not x.count or not y.count:
+        return Axis(x.extent)
+    if y.contiguous and abs(pair.a) == 1:
+        # low <= a*x + b*y <= high for some y of a run: with |b| = 1 every value in between occurs.
+        least = min(pair.b * y.start, pair.b * (y.stop - 1))
+        most = max(pair.b * y.start, pair.b * (y.stop - 1))
+        dense = abs(pair.b) == 1 or y.length == 1
+        wide = pair.low is None or pair.high is None or pair.high - pair.low + 1 >= abs(pair.b)
+        if dense or wide:
+            low = None if pair.low is None else pair.low - most
+            high = None if pair.high is None else pair.high - least
+            if pair.a < 0:
+                low, high = (None if high is None else -high), (None if low is None else -low)
+            start = 0 if low is None else max(0, low)
+            stop = x.extent if high is None else high + 1
+            return ax.intersection(x, ax.run(x.extent, start, stop))
+    if x.count > ax.LARGEST_WALK * 4:
+        return Axis(x.extent)
+    return ax.of(x.extent, (p for p in x if _between(y, *_limits(pair, p))))
+
+
+def rows_of(pair: Pair, x: int, y: int) -> tuple[int, ...] | None:
+    """The condition as bit masks, one a position of the first axis; None where that would be large."""
+    if pair.rows is not None:
+        return pair.rows
+    if x * y > LARGEST_PAIR_MASK or x > ax.LARGEST_WALK:
+        return None
+    result = []
+    for position in range(x):
+        low, high = _limits(pair, position)
+        first = 0 if low is None else min(max(0, low), y)
+        last = y if high is None else max(min(high + 1, y), first)
+        result.append(((1 << (last - first)) - 1) << first)
+    return tuple(result)
+
+
+def opposite(block: Block) -> Block | None:
+    """Everything outside a block that has a single restriction; None where one box cannot say it."""
+    limited = [i for i, axis in enumerate(block.axes) if not axis.full]
+    shape = [axis.extent for axis in block.axes]
+    if not block.pairs:
+        if len(limited) > 1:
+            return None
+        if not limited:
+            return Block(tuple(Axis(extent) for extent in shape)) if shape else None
+        axis = limited[0]
+        other = ax.complement(block.axes[axis])
+        if other.count + block.axes[axis].count != shape[axis]:
+            return None
+        whole = everything(shape)
+        return Block((*whole.axes[:axis], other, *whole.axes[axis + 1 :]))
+    if limited or len(block.pairs) > 1:
+        return None
+    pair = block.pairs[0]
+    if pair.rows is None and pair.low is None and pair.high is not None:
+        flipped = replace(pair, low=pair.high + 1, high=None)
+    elif pair.rows is None and pair.high is None and pair.low is not None:
+        flipped = replace(pair, high=pair.low - 1, low=None)
+    else:
+        rows = rows_of(pair, shape[pair.first], shape[pair.second])
+        if rows is None:
+            return None
+        every = (1 << shape[pair.second]) - 1
+        flipped = Pair(pair.first, pair.second, rows=tuple(every & ~row for row in rows))
+    return Block(everything(shape).axes, (flipped,))
+
+
+def conditioned(axes: tuple[Axis, ...], pairs: Iterable[Pair]) -> Block:
+    """A box under conditions; those on the same two axes become one where they can."""
+    kept: list[Pair] = []
+    for pair in pairs:
+        pair = _canonical(pair)
+        for position, other in enumerate(kept):
+            if (pair.first, pair.second) == (other.first, other.second):
+                joined = pair if pair == other else _join(other, pair, axes)
+                if joined is not None:
+                    kept[position] = joined
+                    break
+        else:
+            kept.append(pair)
+    return Block(axes, tuple(kept))
+
+
+def _canonical(pair: Pair) -> Pair:
+    """Bands with the lower axis first and a positive coefficient on the second."""
+    if pair.rows is not None:
+        return pair
+    if pair.first > pair.second:
+        pair = pair.swapped()
+    if pair.b < 0:
+        low = None if pair.high is None else -pair.high
+        high = None if pair.low is None else -pair.low
+        pair = replace(pair, a=-pair.a, b=-pair.b, low=low, high=high)
+    return pair
+
+
+def combine(a: Block, b: Block) -> Block | None:
+    """a and b exactly, conditions on the same two axes joined into one; None where it has no such form."""
+    joined = intersect(a, b)
+    pairs: list[Pair] = []
+    for pair in joined.pairs:
+        for position, other in enumerate(pairs):
+            if {pair.first, pair.second} == {other.first, other.second}:
+                one = pair if pair.first == other.first or pair.rows is not None else pair.swapped()
+                both = _join(other, one, joined.axes)
+                if both is None:
+                    return None
+                pairs[position] = both
+                break
+        else:
+            pairs.append(pair)
+    return Block(joined.axes, tuple(pairs))
+
+
+def _join(p: Pair, q: Pair, axes: tuple[Axis, ...]) -> Pair | None:
+    if p.rows is None and q.rows is None and (p.first, p.a, p.b) == (q.first, q.a, q.b):
+        low = p.low if q.low is None else q.low if p.low is None else max(p.low, q.low)
+        high = p.high if q.high is None else q.high if p.high is None else min(p.high, q.high)
+        return replace(p, low=low, high=high)
+    if p.first != q.first:
+        return None
+    x, y = axes[p.first].extent, axes[p.second].extent
+    rows, others = rows_of(p, x, y), rows_of(q, x, y)
+    if rows is None or others is None:
+        return None
+    return Pair(p.first, p.second, rows=tuple(r & o for r, o in zip(rows, others, strict=True)))

@@ -1,0 +1,156 @@
+"""Work that is not a contraction: elementwise functions, reductions, scans, sorts (rule 3).
+
+One operation an element, at the elementwise engine's fastest rate in operations a second, where a multiply-add counts as
+two: a lower bound, whichever engine a kernel takes and however it fuses. What can ride along with something else costs
+nothing: casts and copies, sign and magnitude, and linear steps beside a contraction (a scaling folds into its operands, a
+bias or a residual starts its accumulator). Repetition along a broadcast dimension is computed once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from solar.bound import axes as ax
+from solar.bound import regions as rg
+from solar.bound.chains import bearing_tensors
+from solar.bound.demand import Demand, is_pointwise_linear
+from solar.bound.facts import Facts, scalars_of
+from solar.bound.regions import Block, Region
+from solar.einsum import Op, Program
+
+# Operand modifiers, or no operation at all.
+_FREE = frozenset(("neg", "abs", "identity", "tril", "triu", "logical_not"))
+_SCALAR_AFFINE = frozenset(("add", "sub", "mul", "div"))
+
+
+@dataclass(frozen=True)
+class Elementwise:
+    """Operations of one op outside the contractions."""
+
+    op: str
+    operations: int
+
+
+def elementwise_work(program: Program, facts: Facts, demand: Demand) -> list[Elementwise]:
+    """Operations of every live op that is not a contraction, in program order."""
+    bearing = bearing_tensors(program)
+    producers = program.producers()
+    feeding = _feeding(program, demand)
+    folded: dict[str, int] = {}
+    result = []
+    for op in program.ops:
+        if op.kind == "opaque" or not op.outputs:
+            continue
+        wanted = [demand.needed.get(name, ()) for name in op.outputs]
+        if not any(_touched(region) for region in wanted):
+            continue
+        size = max(distinct(region, facts.uniform[name]) for region, name in zip(wanted, op.outputs, strict=True))
+        for name in op.outputs:
+            folded[name] = _folded(program, demand, op, name, size, folded)
+        if all(name in facts.fixed for name in op.outputs):
+            continue
+        operations = _operations(program, facts, demand, op, size, bearing, feeding, producers, folded)
+        if operations:
+            result.append(Elementwise(op.name, operations))
+    return result
+
+
+def _touched(region: Region) -> bool:
+    return any(not block.empty for block in region)
+
+
+def distinct(region: Region, uniform: frozenset[int]) -> int:
+    """Elements of a region that can differ from each other."""
+    if not uniform:
+        return rg.count(region)
+    kept: Region = ()
+    for block in region:
+        if block.empty:
+            continue
+        axes = tuple(
+            ax.run(axis.extent, 0, 1) if i in uniform else (block.position(i) if block.pairs else axis)
+            for i, axis in enumerate(block.axes)
+        )
+        pairs = tuple(p for p in block.pairs if p.first not in uniform and p.second not in uniform)
+        kept = rg.add(kept, Block(axes, pairs))
+    return rg.count(kept)
+
+
+def _operations(
+    program: Program, facts: Facts, demand: Demand, op: Op, size: int, bearing: frozenset[str],
+    feeding: frozenset[str], producers: Mapping[str, Op], folded: Mapping[str, int],
+) -> int:  # fmt: skip
+    output = op.outputs[0]
+    if op.kind == "map":
+        if op.function in _FREE:
+            return 0
+        if is_pointwise_linear(program, op):
+            if output in bearing or _repeats_scaling(op, producers):
+                return 0
+            rooted = demand.rooted.get(output, ())
+            if not _touched(rooted):
+                return 0 if output in feeding else min(size, folded[output])
+            return distinct(rooted, facts.uniform[output])
+        return size
+    if op.kind == "reduce":
+        if op.function in ("any", "all"):
+            return size
+        if output in bearing or op.function == "fold" and op.operands[0] in bearing:
+            return 0
+        return max(0, min(_read(demand, op) - size, folded[op.operands[0]]))
+    if op.kind == "einsum" and len(op.operands) == 1:
+        # Sums over windows may run: each element is added once and taken off once at most.
+        return 0 if output in bearing else max(0, min(_read(demand, op), folded[op.operands[0]]) - size)
+    if op.kind in ("scan", "sort"):
+        return _read(demand, op)
+    if op.kind == "index":
+        adds = op.function == "index_add" or op.attributes.get("reduce") or op.attributes.get("accumulate")
+        if op.function == "searchsorted":
+            return size
+        return rg.count(demand.needed.get(op.operands[-1], ())) if adds and len(op.operands) > 2 else 0
+    return 0
+
+
+def _read(demand: Demand, op: Op) -> int:
+    return rg.count(demand.needed.get(op.operands[0], ()))
+
+
+def _repeats_scaling(op: Op, producers: Mapping[str, Op]) -> bool:
+    """A scalar step right after another one: both are one multiply-add."""
+    if op.function not in _SCALAR_AFFINE or not scalars_of(op):
+        return False
+    name = op.operands[0]
+    while name in producers and (
+        producers[name].kind in ("view", "cast") or producers[name].function in ("neg", "clone", "identity")
+    ):
+        name = producers[name].operands[0]
+    before = producers.get(name)
+    return before is not None and before.kind == "map" and before.function in _SCALAR_AFFINE and bool(scalars_of(before))
+
+
+def _feeding(program: Program, demand: Demand) -> frozenset[str]:
+    """Tensors that a contraction of two operands reads, through linear steps."""
+    found: set[str] = set()
+    for op in reversed(program.ops):
+        if op.kind == "einsum" and len(op.operands) > 1:
+            if any(_touched(demand.needed.get(name, ())) for name in op.outputs):
+                found.update(op.operands)
+        elif is_pointwise_linear(program, op) and any(name in found for name in op.outputs):
+            found.update(op.operands)
+    return frozenset(found)
+
+
+def _folded(
+    program: Program, demand: Demand, op: Op, name: str, size: int, folded: Mapping[str, int]
+) -> int:
+    """Elements that a sum over a tensor has to touch at least: those of its largest part, if it is a linear mix."""
+    read = min(size, rg.count(demand.needed.get(name, ())))
+    if op.kind in ("view", "cast") or op.function == "clone":
+        return min(read, folded.get(op.operands[0], rg.count(demand.needed.get(op.operands[0], ()))))
+    if is_pointwise_linear(program, op) and len(op.operands) > 1 and op.function in ("add", "sub", "mul"):
+        parts: Sequence[int] = [
+            folded.get(part, rg.count(demand.needed.get(part, ()))) for part in op.operands
+        ]
+        return min(read, max(parts))
+    return read
