@@ -40,6 +40,7 @@ def machine_model(links: Links, record: Record[dict[str, Any]] | None) -> dict[s
     return {
         "ref": ref(links, "machine model", source),
         "device": machine.device,
+        "calibrated": machine.kind == "calibrated",
         "kind": "calibrated: measured, times a margin" if machine.kind == "calibrated" else "from specifications",
         "rates": rates,
         "figures": figures,
@@ -66,9 +67,10 @@ def _rate(links: Links, source: Descriptor, name: str, rate: Rate, unit: str) ->
 
 
 def _figure(links: Links, source: Descriptor, name: str, figure: Figure, unit: str) -> dict[str, Any]:
+    shown = text.capacity(figure.value) if unit == "B" else text.quantity(figure.value, unit)
     return {
         "name": name,
-        "value": number(links, figure.value, text.quantity(figure.value, unit), source),
+        "value": number(links, figure.value, shown, source),
         "source": figure.source,
         "confidence": figure.confidence,
     }

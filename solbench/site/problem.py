@@ -104,7 +104,7 @@ def _results(
         "target": target.name,
         "href": links.page("target", target.name),
         "state": target.state.state,
-        "note": target.state.note,
+        "sentence": text.sentence(target.state.note),
         "rows": rows,
         "measured": any(r.value.t_k is not None for w in problem.workloads for r in w.scores.get(target.name, ())),
         "chart": chart.time_chart(

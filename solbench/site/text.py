@@ -87,8 +87,18 @@ def span(low: float, high: float, unit: str, like: float | None = None) -> str:
     return f"{ends[0]}{SPACE}–{SPACE}{ends[1]}{SPACE}{_PREFIXES[power]}{unit}"
 
 
+def capacity(value: float) -> str:
+    """Bytes of a cache, which come in powers of two: ``32 MiB``."""
+    for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if value >= size and value % size == 0:
+            return f"{grouped(int(value) // size)}{SPACE}{unit}"
+    return quantity(value, "B")
+
+
 def score(value: float) -> str:
     """S with three decimals; 0 and 1 as such, for they are verdicts and not roundings."""
+    if 0 < value < 0.0005:
+        return f"<{SPACE}0.001"
     return str(int(value)) if value in (0, 1) else f"{Decimal(repr(value)):.3f}"
 
 
@@ -121,6 +131,11 @@ def short_digest(digest: str) -> str:
 def plural(count: int, one: str, many: str | None = None) -> str:
     """``1 workload``, ``3 workloads``."""
     return f"{grouped(count)} {one if count == 1 else many or one + 's'}"
+
+
+def sentence(words: str) -> str:
+    """With a capital letter and a full stop."""
+    return words[:1].upper() + words[1:] + ("" if words.endswith((".", "!", "?")) else ".")
 
 
 def listed(items: Iterable[str]) -> str:

@@ -36,10 +36,13 @@ def lay_out(root: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("plain")
-    build_store(root / "store")
-    return lay_out(root)
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Builder:
+    return build_store(tmp_path_factory.mktemp("plain") / "store")
+
+
+@pytest.fixture(scope="module")
+def site(plain: Builder) -> Path:
+    return lay_out(plain.root.parent)
 
 
 @pytest.fixture(scope="module")
@@ -48,8 +51,13 @@ def pages(site: Path) -> dict[str, Found]:
 
 
 @pytest.fixture
-def builder(tmp_path: Path) -> Builder:
-    return build_store(tmp_path / "store")
+def builder(tmp_path: Path, plain: Builder) -> Builder:
+    """A store of its own to spoil."""
+    copy = Builder(tmp_path / "store")
+    shutil.copytree(plain.root, copy.root)
+    copy.indexes = {stage: dict(index) for stage, index in plain.indexes.items()}
+    copy.targets = list(plain.targets)
+    return copy
 
 
 def tree(folder: Path) -> dict[str, bytes]:
@@ -158,7 +166,7 @@ def test_headline_of_each_target(site, pages):
 def test_missing_is_never_zero(pages):
     text = pages["targets/gfx1200.html"].text
     assert "41 152 op a clock" not in text and "128 B a clock; published: 320 GB/s at 2.50 GHz" in text
-    assert "No entries: nothing was timed on this target." in text and "no card: bounds only" in text
+    assert "No entries: nothing was timed on this target." in text and "No card: bounds only." in text
     assert "0.000" not in text and "0 s" not in text
 
 

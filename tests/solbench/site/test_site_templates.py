@@ -86,6 +86,9 @@ def test_quantities_have_three_digits(value, unit, expected):
 def test_other_numbers():
     assert text.span(1.2e-05, 1.31e-05, "s", 1.25e-05) == "12.0 – 13.1 µs".replace(" ", "\u00a0")
     assert [text.score(value) for value in (0.5, 0.51249, 0, 1)] == ["0.500", "0.512", "0", "1"]
+    assert text.score(0.0003) == "<\u00a00.001" and text.score(0.0007) == "0.001"
+    assert text.capacity(33554432) == "32\u00a0MiB" and text.capacity(1000) == "1.00\u00a0kB"
+    assert text.sentence("no card") == "No card." and text.sentence("") == "."
     assert text.percent(0.96875) == "96.9\u00a0%" and text.percent(1.0) == "100\u00a0%"
     assert text.ratio(3.4159) == "3.42×" and text.ratio(1400.0) == "1400×"
     assert text.grouped(1048576) == "1\u202f048\u202f576"
