@@ -40,6 +40,9 @@ DTYPE_BITS = {
     "float4_e2m1fn_x2": 4, "int64": 64, "int32": 32, "int16": 16, "int8": 8, "uint8": 8, "bool": 8,
 }  # fmt: skip
 
+# Inputs that are the same in every draw: 1 where column <= row of the last two dimensions, else 0.
+STRUCTURES = ("lower_triangular",)
+
 
 @dataclass(frozen=True)
 class Tensor:
@@ -75,7 +78,8 @@ class Program:
 
     ``inputs`` and ``outputs``: (declared name, tensor name) in declared order. ``values``: known contents of small
     integer inputs (row-major), by tensor name; they decide work. ``aliases``: output name -> input name that it is
-    (in-place). ``path``: the extraction path that this came from.
+    (in-place). ``path``: the extraction path that this came from. ``structures``: inputs whose every draw is the same
+    mask, by tensor name (:data:`STRUCTURES`); a kernel may build it in, so it costs nothing to read.
     """
 
     path: str
@@ -85,6 +89,7 @@ class Program:
     ops: tuple[Op, ...]
     values: Mapping[str, tuple[int | float | bool, ...]] = field(default_factory=dict)
     aliases: Mapping[str, str] = field(default_factory=dict)
+    structures: Mapping[str, str] = field(default_factory=dict)
 
     def producers(self) -> dict[str, Op]:
         """The operation that writes each tensor; inputs have none."""
@@ -131,6 +136,9 @@ def validate(program: Program) -> Program:
     for declared, name in program.outputs:
         if name not in defined:
             raise GraphError(f"outputs.{declared}: {name!r} is never written")
+    for name, structure in program.structures.items():
+        if structure not in STRUCTURES or name not in {tensor for _, tensor in program.inputs}:
+            raise GraphError(f"structures.{name}: not an input, or none of {', '.join(STRUCTURES)}")
     return program
 
 
@@ -159,9 +167,12 @@ def _validate_einsum(program: Program, op: Op, where: str) -> None:
 
 def to_dict(program: Program) -> dict[str, Any]:
     """Plain JSON value, the artifact ``einsum-graph``."""
+    # Written only where there is one, so that other graphs keep their bytes.
+    structures = {"structures": dict(program.structures)} if program.structures else {}
     return {
         "schema": SCHEMA,
         "path": program.path,
+        **structures,
         "tensors": {n: {"shape": list(t.shape), "dtype": t.dtype} for n, t in program.tensors.items()},
         "inputs": [list(pair) for pair in program.inputs],
         "outputs": [list(pair) for pair in program.outputs],
@@ -197,6 +208,7 @@ def from_dict(value: Mapping[str, Any]) -> Program:
             ),
             values={name: tuple(v) for name, v in value["values"].items()},
             aliases=dict(value["aliases"]),
+            structures=dict(value.get("structures", {})),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise GraphError(f"einsum-graph: {type(error).__name__}: {error}") from None
