@@ -5,7 +5,7 @@ round and in every stress round; and plausible mistakes must not.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,16 @@ from solbench.model.workload import Workload
 
 ROOT = Path(__file__).parents[3] / "problems" / "AMD_AKA"
 Array = np.ndarray
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Tiny tensors gain nothing from threads, and lose much where other work shares the cores."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
 
 erf = np.vectorize(math.erf, otypes=[float])
 
