@@ -11,10 +11,13 @@ import json
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from solar import hardware
+from solar.errors import HardwareError
 from solbench.device import cpu
 from solbench.errors import SolbenchError, UnsupportedError
 
@@ -22,6 +25,19 @@ MARGIN = 1.25
 PROBE_LIMIT_S = 120.0
 # A buffer this many times the last-level cache is read from memory, not from the cache.
 BUFFER_FACTOR = 8
+
+# flag, factor over fp32, what it is; the first that applies.
+_FLOAT16 = (
+    ("avx512_fp16", 2, "avx512_fp16"), ("asimdhp", 2, "asimdhp"), ("", 1, ""),
+)  # fmt: skip
+_BFLOAT16 = (
+    ("avx512_bf16", 2, "avx512_bf16"), ("bf16", 4, "bfmmla"), ("", 1, ""),
+)  # fmt: skip
+_INT8 = (
+    ("i8mm", 8, "i8mm"), ("", 4, "four 8-bit products in a 32-bit lane"),
+)  # fmt: skip
+# Tile products: operations a cycle over those of two 512-bit fp32 pipes.
+_MATRIX = {"amx_bf16": ("bfloat16", 32), "amx_fp16": ("float16", 32), "amx_int8": ("int8", 64)}
 
 PROBE = r"""
 #include <algorithm>
@@ -101,8 +117,10 @@ static double read_rate(const char* data, size_t bytes, int threads) {
 
 static void copy_part(char* to, const char* from, size_t bytes) {
 #if defined(__AVX__)
-  for (size_t at = 0; at + 32 <= bytes; at += 32)
-    _mm256_stream_si256(reinterpret_cast<__m256i*>(to + at), _mm256_load_si256(reinterpret_cast<const __m256i*>(from + at)));
+  for (size_t at = 0; at + 32 <= bytes; at += 32) {
+    const __m256i value = _mm256_load_si256(reinterpret_cast<const __m256i*>(from + at));
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(to + at), value);
+  }
   _mm_sfence();
 #else
   std::memcpy(to, from, bytes);
@@ -151,6 +169,85 @@ class Probe:
     @property
     def memory_bytes_per_s(self) -> float:
         return max(self.read_bytes_per_s, self.copy_bytes_per_s)
+
+
+def calibrate_cpu() -> dict[str, Any]:
+    """Probe this cpu and return its machine model (``solar.hardware``, kind ``calibrated``)."""
+    return machine_model(probe(), cpu.identity())
+
+
+def remembered_cpu(cache: Path) -> dict[str, Any]:
+    """The machine model of this processor: from ``cache`` (a folder) if it was probed before, else probed now."""
+    path = cache / f"cpu-{cpu.processor_key()[:16]}.json"
+    try:
+        return hardware.Machine.from_dict(json.loads(path.read_bytes())).to_dict()
+    except (OSError, ValueError, HardwareError):
+        model = calibrate_cpu()
+    cache.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(model, indent=2) + "\n")
+    return model
+
+
+def machine_model(measured: Probe, identity: Mapping[str, Any]) -> dict[str, Any]:
+    """The model from what was measured and what the processor is (``cpu.identity``).
+
+    Rates of other formats are multiples of the fp32 rate, from the widest instruction that the flags promise.
+    """
+    flags = set(identity["flags"])
+    fp32 = "fp32 multiply-adds from registers, best of 20 short runs, alone and on all cores"
+
+    def rate(factor: float, why: str) -> dict[str, Any]:
+        source, confidence = (fp32, "measured") if factor == 1 else (f"{factor:g} times the fp32 probe: {why}", "low")
+        return {
+            "measured_ops_per_s": measured.fp32_ops_per_s * factor, "margin": MARGIN, "dense": True, "source": source,
+            "confidence": confidence,
+        }  # fmt: skip
+
+    half = {"float16": _factor(flags, _FLOAT16), "bfloat16": _factor(flags, _BFLOAT16)}
+    engines: dict[str, dict[str, Any]] = {
+        "valu": {
+            "float64": rate(0.5, "half the lanes"),
+            "float32": rate(1, ""),
+            "tfloat32": rate(1, ""),
+            **{name: rate(*factor) for name, factor in half.items()},
+            "int8": rate(*_factor(flags, _INT8)),
+        }
+    }
+    matrix = {name: rate(factor, flag) for flag, (name, factor) in _MATRIX.items() if flag in flags}
+    if matrix:
+        engines["matrix"] = matrix
+    last_level = {"value": cpu.level_bytes(identity["caches"], None), "source": identity["cache_source"]}
+    second = cpu.level_bytes(identity["caches"], 2)
+    caches = {"last_level_bytes": {**last_level, "confidence": "high"}}
+    if second:
+        caches["l2_bytes"] = {"value": second, "source": identity["cache_source"], "confidence": "high"}
+    value = {
+        "schema": hardware.SCHEMA,
+        "name": "cpu",
+        "device": identity["model"],
+        "kind": "calibrated",
+        "clock": None,
+        "engines": engines,
+        "memory": {
+            "measured_bytes_per_s": measured.memory_bytes_per_s,
+            "margin": MARGIN,
+            "dense": True,
+            "source": f"reading and copying {BUFFER_FACTOR} times the last-level cache, best of 20 runs each",
+            "confidence": "measured",
+        },
+        "caches": caches,
+        "absorbed_store_bytes": {
+            "value": last_level["value"],
+            "source": "a write-back cache: stores that fit into its last level need not reach memory in time",
+            "confidence": "high",
+        },
+    }
+    return hardware.Machine.from_dict(value).to_dict()
+
+
+def _factor(flags: set[str], table: Sequence[tuple[str, float, str]]) -> tuple[float, str]:
+    """Largest factor whose flag is there; the last row needs none."""
+    return next((factor, why) for flag, factor, why in table if not flag or flag in flags)
 
 
 def probe() -> Probe:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,9 +61,17 @@ def caches() -> list[dict[str, Any]]:
     return [{"level": 3, "type": "Unified", "bytes": FALLBACK_CACHE_BYTES, "instances": 1}]
 
 
+def level_bytes(found: Sequence[Mapping[str, Any]], level: int | None) -> int:
+    """Bytes of all data caches of one level together (None: the largest level); 0 where there is none."""
+    totals: dict[int, int] = {}
+    for cache in found:
+        totals[cache["level"]] = totals.get(cache["level"], 0) + cache["bytes"] * cache["instances"]
+    return max(totals.values()) if level is None else totals.get(level, 0)
+
+
 def last_level_bytes() -> int:
     """Bytes of the largest cache level over all its instances that we may use."""
-    return max(int(cache["bytes"]) * int(cache["instances"]) for cache in caches())
+    return level_bytes(caches(), None)
 
 
 def flush_bytes() -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,7 +56,7 @@ def measure(
     session: Session | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Summary:
-    """Write the set ``out``; resumes what an earlier, killed call left behind.
+    """Write the set ``out``; resumes what an earlier, killed call left behind, and leaves a complete set as it is.
 
     ``candidates``: names of solutions (``eager`` is the baseline against itself); None: all. ``estimates``: seconds a
     call by (problem key, uuid), or a function of problem and workload; where it knows nothing, one reference call is
@@ -64,31 +65,20 @@ def measure(
     """
     if target != "cpu":
         raise UnsupportedError(f"--target {target}: only cpu can be measured here")
-    if out.exists():
-        raise InputError(str(out), "exists; name another file, or remove it")
     start = time.monotonic()
     say = progress or (lambda text: None)
     pairs = list(_pairs(problems, candidates))
-    own = session is None
-    session = session or Session()
-    if own:
-        session.__enter__()
-    try:
-        writer = Writer(out, header(session, target, protocol, hardware))
-        try:
-            run = _Measurement(session, writer, protocol, target, estimates, say)
-            resumed = len(writer.finished)
-            if resumed:
-                say(f"{resumed} records of an earlier run are kept")
-            for problem, solution in pairs:
-                run.pair(problem, solution, None if budget_s is None else start + budget_s)
-            writer.complete()
-            return Summary(run.statuses, run.omissions, time.monotonic() - start)
-        finally:
-            writer.close()
-    finally:
-        if own:
-            session.close()
+    with ExitStack() as stack:
+        if session is None:
+            session = stack.enter_context(Session())
+        writer = stack.enter_context(Writer(out, header(session, target, protocol, hardware)))
+        run = _Measurement(session, writer, protocol, target, estimates, say)
+        if writer.finished:
+            say(f"{len(writer.finished)} records of an earlier run are kept")
+        for problem, solution in pairs:
+            run.pair(problem, solution, None if budget_s is None else start + budget_s)
+        writer.complete()
+        return Summary(run.statuses, run.omissions, time.monotonic() - start)
 
 
 def header(session: Session, target: str, protocol: Protocol, hardware: Mapping[str, Any] | None) -> SetHeader:

@@ -71,12 +71,12 @@ class Trusted:
     It is starting when the constructor returns; :meth:`ready` waits for its first frame.
     """
 
-    def __init__(self, module: str, arguments: str, folder: Path, threads: int) -> None:
+    def __init__(self, module: str, arguments: str, folder: Path, threads: int, **extra: str) -> None:
         ours, theirs = socket.socketpair()
         self._channel = ours
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 (closed in close)
         self._name = module
-        environment = sandbox.environment(str(folder), threads)
+        environment = {**sandbox.environment(str(folder), threads), **extra}
         fd = theirs.fileno()
         self.process = _start(module, f"{fd}, {arguments}", fd, environment, folder, self._log)
         theirs.close()
@@ -155,7 +155,8 @@ class Referee(Trusted):
     """The trusted process with the reference; see ``referee.py``."""
 
     def __init__(self, folder: Path, threads: int, flush_bytes: int) -> None:
-        super().__init__("referee", f"{flush_bytes}", folder, threads)
+        # Its idle threads must sleep at once: a spinning one would take a processor from the call that is timed.
+        super().__init__("referee", f"{flush_bytes}", folder, threads, OMP_WAIT_POLICY="PASSIVE")
 
     @property
     def environment(self) -> dict[str, str]:

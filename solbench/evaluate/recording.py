@@ -62,14 +62,16 @@ class Writer:
     def __init__(self, path: Path, header: SetHeader) -> None:
         """Create or resume ``<path>.partial``; ``finished`` are the records that are already there.
 
-        :class:`InputError` when the set exists, or its partial file was begun under another header.
+        A complete set at ``path`` is taken back for resuming. :class:`InputError` when what is there was begun under
+        another header.
         """
         self.path = path
         self.partial = path.with_name(path.name + ".partial")
         self.finished: set[Key] = set()
-        if path.exists():
-            raise InputError(str(path), "exists; name another file, or remove it")
         path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists():
+            _require_same(read_header(path), header, path)
+            os.rename(path, self.partial)
         self._file: IO[bytes] = self.partial.open("a+b")
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -93,11 +95,10 @@ class Writer:
             self._append({"record": "header", **header.as_dict()})
             return header
         begun = _header(lines[0], str(self.partial))
-        for name in ("target", "protocol", "harness", "environment", "device"):
-            if _stable(begun, name) != _stable(header, name):
-                raise InputError(
-                    f"{self.partial}: {name}", "differs from what is measured now; name another file, or remove it"
-                )
+        _require_same(begun, header, self.partial)
+        if len(lines) > 1 and _parse(lines[-1], str(self.partial)).get("record") == "footer":
+            lines.pop()
+            self._file.truncate(sum(len(line) + 1 for line in lines))
         for number, line in enumerate(lines[1:], start=2):
             self.finished.add(_key(*_record(line, f"{self.partial}: line {number}")))
         return begun
@@ -124,10 +125,22 @@ class Writer:
     def close(self) -> None:
         self._file.close()
 
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
     def _append(self, value: dict[str, Any]) -> None:
         self._file.write(json.dumps(value, separators=(",", ":"), allow_nan=False, ensure_ascii=False).encode() + b"\n")
         self._file.flush()
         os.fsync(self._file.fileno())
+
+
+def _require_same(begun: SetHeader, header: SetHeader, path: Path) -> None:
+    for name in ("target", "protocol", "harness", "environment", "device"):
+        if _stable(begun, name) != _stable(header, name):
+            raise InputError(f"{path}: {name}", "differs from what is measured now; name another file, or remove it")
 
 
 def _stable(header: SetHeader, name: str) -> Any:
