@@ -5,11 +5,13 @@ Everything here is deterministic and allocates nothing of the workload's size.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from solar.einsum import from_dict
 from solar.errors import HardwareError, SolarError
+from solbench import canonical, store
+from solbench.corpus.reduce import Instance, reduced
 from solbench.errors import InputError
 from solbench.model.definition import Definition, resolve_shape
 from solbench.model.workload import Constant, ScalarInput, Values, Workload
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from solar.hardware import Machine
     from solbench.corpus.load import Problem
 
+# Elements of all inputs and outputs up to which a workload is replayed for its attestation.
+REPLAYED_ELEMENTS = 1 << 17
 BOUND_SCHEMA = "solbench.bound.v1"
 
 
@@ -59,6 +63,55 @@ def record_graph(instance: Mapping[str, Any], definition: Mapping[str, Any]) -> 
         return {"graph": to_dict(_extracted(loaded, workload, instance["axes"])), "reason": None}
     except SolarError as error:
         return {"graph": None, "reason": str(error)}
+
+
+def convert_and_attest(instance: Mapping[str, Any], definition: Mapping[str, Any]) -> dict[str, Any]:
+    """IR and attestation of one workload: ``program`` and ``attestation``, or ``reason`` and both null.
+
+    ``definition`` carries the recorded ``graph`` beside its own fields. The replay runs at reduced sizes, where the
+    reference is extracted and converted again and has to give the same operations on the same wiring.
+    """
+    from solar import attest, convert, einsum, graph
+    from solbench.corpus.reference import load_reference
+
+    fields = _body(definition)
+    recorded = fields.pop("graph")
+    loaded = Definition.load(fields, instance["problem"])
+    workload = Workload.load(instance["workload"], instance["problem"])
+    try:
+        program = convert.convert(graph.from_dict(recorded))
+        small = reduced(loaded, workload, REPLAYED_ELEMENTS)
+        analysed = program if small.note else None
+        replayed = program
+        if small.note:
+            replayed = convert.convert(_extracted(small.definition, small.workload, small.axes))
+        statement = attest.attest(
+            replayed,
+            load_reference(small.definition),
+            _seeded_inputs(small),
+            subject={"definition": canonical.digest(store.encode("definition", fields))},
+            digest=lambda value: canonical.digest(canonical.dumps(value)),
+            analysed=analysed,
+        )
+    except SolarError as error:
+        return {"program": None, "attestation": None, "reason": str(error)}
+    return {"program": einsum.to_dict(program), "attestation": statement, "reason": None}
+
+
+def _seeded_inputs(small: Instance) -> Callable[[int, str], dict[str, Any]]:
+    """Inputs by seed and kind, drawn once a seed; every call gives tensors of its own."""
+    from solar.attest import patterned
+    from solbench.inputs import draw
+
+    drawn: dict[int, dict[str, Any]] = {}
+
+    def inputs_for(seed: int, kind: str) -> dict[str, Any]:
+        if seed not in drawn:
+            drawn.clear()
+            drawn[seed] = draw(small.definition, small.workload, small.axes, seed)
+        return patterned(drawn[seed], kind)
+
+    return inputs_for
 
 
 def bounds_for(problem: Problem, workload: Workload, machine: Machine) -> dict[str, Any] | str:

@@ -1,4 +1,4 @@
-"""The function behind each DVC stage: read indexes, call one function, write artifacts. Parallel inside where it pays."""
+"""The function behind each DVC stage: read indexes, call one function, write artifacts; parallel where it pays."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from typing import Any
 
 from solbench import memo, store
 from solbench.errors import InputError, SolbenchError
+from solbench.evaluate.identity import workload_artifact
 from solbench.workspace import StageOutput, Workspace, replace_folder, stage_output, write_file
 
-INSTANCE_SCHEMA = "solbench.workload-instance.v1"
+# An eager call takes about this many times the bound of the calibrated cpu model; only decides what is left out.
+ESTIMATE_OVER_BOUND = 4.0
 OMISSION_SCHEMA = "solbench.omission.v1"
 NO_GRAPH_SCHEMA = "solbench.no-graph.v1"
 
@@ -33,17 +35,9 @@ def workloads(workspace: Workspace, output: StageOutput) -> str:
     """One artifact a workload: the workload, its resolved axes, and the definition that it belongs to."""
     from solbench.corpus.load import load_corpus
 
-    definitions = workspace.store.index("corpus")
     for problem in load_corpus(workspace.problems):
         for workload in problem.workloads:
-            value = {
-                "schema": INSTANCE_SCHEMA,
-                "problem": problem.key,
-                "definition": definitions[problem.key].as_dict(),
-                "workload": workload.as_dict(),
-                "axes": workload.validate_against(problem.definition, f"{problem.key}/{workload.uuid}"),
-            }
-            output.put(f"{problem.key}/{workload.uuid}", "workload", value)
+            output.put(f"{problem.key}/{workload.uuid}", "workload", workload_artifact(problem, workload))
     return f"{len(output.index)} workloads"
 
 
@@ -135,19 +129,35 @@ def calibrate(workspace: Workspace) -> str:
 
 def measure(workspace: Workspace) -> str:
     """Measure every solution on this cpu into ``measurements/cpu/local.jsonl`` (local release only)."""
-    from solbench.measurement import measure_store
+    from solbench import canonical
+    from solbench.corpus.load import load_corpus
+    from solbench.evaluate.evaluation import protocol
+    from solbench.evaluate.measure import measure
 
-    final = workspace.root / "measurements"
+    parameters = workspace.parameters()
+    bounds = {
+        (value["problem"], value["workload"]): value["result"]["t_sol_s"]
+        for _, _, value in workspace.store.items("bounds", "bound")
+        if value["target"] == "cpu" and value["result"] is not None
+    }
     # Kept across a kill: the next run of this stage finishes what this one began.
     working = workspace.root / ".measurements"
-    summary = measure_store(workspace, working / "cpu" / "local.jsonl")
-    replace_folder(working, final)
-    return summary
+    summary = measure(
+        load_corpus(workspace.problems),
+        working / "cpu" / "local.jsonl",
+        protocol=protocol(parameters.protocol, max_call_s=parameters.max_call_s),
+        estimates={case: ESTIMATE_OVER_BOUND * t_sol_s for case, t_sol_s in bounds.items()},
+        budget_s=parameters.budget_s,
+        hardware=canonical.loads((workspace.root / "hardware" / "cpu.json").read_bytes(), "hardware/cpu.json"),
+        progress=lambda line: print(f"  {line}", flush=True),
+    )
+    replace_folder(working, workspace.root / "measurements")
+    return str(summary)
 
 
 def timings(workspace: Workspace, output: StageOutput) -> str:
     """Traces of every measurement set whose workloads are those of this release; stale ones are left out, counted."""
-    from solbench.measurement import read_set
+    from solbench.evaluate.recording import read_set
 
     instances = workspace.store.index("workloads")
     solutions = workspace.store.index("corpus")
@@ -201,7 +211,12 @@ def site(workspace: Workspace) -> str:
     """The static site into ``site/``."""
     from solbench.site import render
 
-    pages = render(workspace.root / "store", workspace.root / "site", templates=workspace.checkout / "site_templates")
+    pages = render(
+        workspace.root / "store",
+        workspace.root / "site",
+        object_base="../store/{stage}/objects",
+        templates=workspace.checkout / "site_templates",
+    )
     return f"{len(pages['pages'])} files"
 
 
@@ -282,7 +297,9 @@ def _mapped(
                     results[position] = future.result()
                     known.put(keys[position], results[position])
         except BrokenProcessPool:
-            raise SolbenchError(f"{stage}: a worker process died (out of memory?); run again, finished work is kept") from None
+            raise SolbenchError(
+                f"{stage}: a worker process died (out of memory?); run again, finished work is kept"
+            ) from None
     return [results[position] for position in range(len(jobs))], len(missing)
 
 
@@ -352,7 +369,7 @@ def _machines(workspace: Workspace) -> list[Any]:
     from solar.hardware import Machine
     from solbench import canonical
     from solbench.bounds import machine_for
-    from solbench.measurement import read_header
+    from solbench.evaluate.recording import read_header
 
     models = {target: machine_for(target) for target in workspace.parameters().targets}
     calibration = workspace.root / "hardware" / "cpu.json"

@@ -61,7 +61,7 @@ def run_without(modules: tuple[str, ...], code: str) -> subprocess.CompletedProc
         "solbench.release.verify",
         "solbench.release.bundle",
         "solbench.site",
-        "solbench.measurement",
+        "solbench.evaluate.recording",
         "solbench.cli",
     ],
 )
