@@ -83,7 +83,7 @@ def price_contractions(
     for name in sorted(costs, key=order.__getitem__):
         cost = costs[name]
         nets = [net for alternatives in grown[name] for net in alternatives]
-        crossed = any(factor.groups != (name,) for net in nets for factor in net.factors)
+        crossed = any(len(factor.groups) > 1 for net in nets for factor in net.factors)
         result.append(Priced(chains.producers[name].name, cost, crossed and len(nets[0].factors) > 2))
     return result
 
@@ -291,7 +291,7 @@ def _expand_sum(program: Program, net: Network, factor: Factor, op: Op) -> Facto
                 next(kept)
         else:
             forms.append(next(kept))
-    return Factor(op.operands[0], tuple(forms), (*factor.groups, op.outputs[0]))
+    return Factor(op.operands[0], tuple(forms), (*factor.groups, net.new_group(op.outputs[0])))
 
 
 def _expand_einsum(program: Program, net: Network, factor: Factor, op: Op) -> list[Factor]:
@@ -300,7 +300,7 @@ def _expand_einsum(program: Program, net: Network, factor: Factor, op: Op) -> li
     for index, extent in op.attributes["indices"].items():
         if index not in given:
             given[index] = Form(((net.new_index(ax.whole(extent)), 1),))
-    groups = (*factor.groups, op.outputs[0])
+    groups = (*factor.groups, net.new_group(op.outputs[0]))
     made = []
     several = len(op.operands) > 1
     for name, maps in zip(op.operands, op.attributes["operands"], strict=True):
@@ -425,7 +425,7 @@ def _cheapest_total(
     memo: dict[tuple[str, frozenset[str]], Cost] = {}
 
     def cost_of(name: str, existing: frozenset[str]) -> Cost:
-        behind = {g for nets in grown[name] for net in nets for f in net.factors for g in f.groups}
+        behind = {g for nets in grown[name] for net in nets for f in net.factors for g, _ in f.groups}
         key = (name, existing & behind - {name})
         if key not in memo:
             memo[key] = _cost(chains, grown[name], key[1])
@@ -437,7 +437,8 @@ def _cheapest_total(
         if len(candidates) > LARGEST_SHARING:
             choices: Iterable[tuple[str, ...]] = [tuple(candidates)]
         else:
-            choices = (c for k in range(len(candidates) + 1) for c in combinations(candidates, k))
+            # What is written down first, so that a tie leaves the program as it is.
+            choices = (c for k in range(len(candidates), -1, -1) for c in combinations(candidates, k))
         for chosen in choices:
             existing = frozenset(roots) | frozenset(chosen)
             costs = {name: cost_of(name, existing) for name in members}
@@ -466,7 +467,7 @@ def _clusters(
         for nets in grown[name]:
             for net in nets:
                 for factor in net.factors:
-                    for group in factor.groups:
+                    for group, _ in factor.groups:
                         if group in shared:
                             parent[find(group)] = find(name)
     sums: dict[str, str] = {}

@@ -57,8 +57,8 @@ def is_summing(op: Op) -> bool:
     return op.kind == "einsum" or (op.kind == "reduce" and op.function == "sum")
 
 
-def demand(program: Program, facts: Facts) -> Demand:
-    """Walk the program backwards from its outputs."""
+def demand(program: Program, facts: Facts, cancelled: frozenset[tuple[str, int]] = frozenset()) -> Demand:
+    """Walk the program backwards from its outputs. ``cancelled``: (op, operand position) that nothing depends on."""
     needed: dict[str, Region] = {}
     rooted: dict[str, Region] = {}
     aliases = dict(program.aliases)
@@ -69,7 +69,7 @@ def demand(program: Program, facts: Facts) -> Demand:
             wanted = changed(program, name, inputs.get(aliases[declared]))
         needed[name] = rg.unite(needed.get(name, ()), wanted)
         rooted[name] = rg.unite(rooted.get(name, ()), wanted)
-    reader = _Reader(program, facts)
+    reader = _Reader(program, facts, cancelled)
     for op in reversed(program.ops):
         wants = [_limited(needed.get(name, ()), facts, name) for name in op.outputs]
         for name, wanted in zip(op.outputs, wants, strict=True):
@@ -132,9 +132,10 @@ def changed(program: Program, name: str, original: str | None) -> Region:
 class _Reader:
     """Operand regions of one op after the other; remembers whether known contents were used."""
 
-    def __init__(self, program: Program, facts: Facts) -> None:
+    def __init__(self, program: Program, facts: Facts, cancelled: frozenset[tuple[str, int]]) -> None:
         self.program = program
         self.facts = facts
+        self.cancelled = cancelled
         self.frozen = False
 
     def pull(self, op: Op, wants: Sequence[Region]) -> list[Region]:
@@ -147,6 +148,8 @@ class _Reader:
             if block.empty:
                 continue
             for position, blocks in enumerate(self._pull_block(op, block, shapes)):
+                if (op.name, position) in self.cancelled:
+                    continue
                 for piece in blocks:
                     result[position] = rg.add(result[position], piece)
         return result

@@ -25,6 +25,9 @@ Number = float | int | bool
 # An additive mask this low, or lower, means "not attended to" as well as -inf does.
 NEVER = -1e4
 
+# PyTorch's mark of a target that does not count. An input without declared values is taken to have none.
+IGNORED = -100
+
 
 @dataclass(frozen=True)
 class Pattern:
@@ -74,6 +77,12 @@ def gather_facts(program: Program) -> Facts:
         known = _from_values(program, name, tensor)
         if known is not None:
             patterns[name] = known
+    for name, structure in program.structures.items():
+        shape = program.tensors[name].shape
+        if structure == "lower_triangular" and len(shape) >= 2:
+            triangle = Pair(len(shape) - 2, len(shape) - 1, high=0)
+            patterns[name] = Pattern(Block(everything(shape).axes, (triangle,)), 1, 0)
+            fixed.add(name)
     for op in program.ops:
         if op.kind != "opaque" and op.function != "random" and all(name in fixed for name in op.operands):
             fixed.update(op.outputs)
@@ -195,6 +204,8 @@ def _pattern(
         compared = _compare_ramps(program, op, ramps, shape)
         if compared is not None:
             return compared
+        if op.function in ("eq", "ne") and scalars_of(op).get(1) == IGNORED:
+            return Pattern(None, None, op.function == "ne")
         arguments = [
             None if name not in patterns else _broadcast(patterns[name], shape) for name in op.operands
         ]

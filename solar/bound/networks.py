@@ -4,7 +4,7 @@ A :class:`Network` starts as one tensor and grows backwards through the program:
 the linear operation that made it. Indices that only one factor has are summed first, which costs additions only
 (rule 4); then every binary order is compared by dynamic programming over subsets of the factors, the method that
 opt_einsum calls ``optimal`` (Pfeifer, Haegeman, Verstraete, Phys. Rev. E 90, 033315 (2014)), with three differences: a
-step that sums over no index is free here, so is a subset whose product exists anyway, and a step costs the time of its
+step on the way that sums over no index is free here, so is a subset whose product exists anyway, and a step costs the time of its
 cheapest format rather than its number of products.
 """
 
@@ -70,11 +70,12 @@ class Form:
 
 @dataclass(frozen=True)
 class Factor:
-    """A tensor at forms of the indices. ``groups``: tensors whose expansion it belongs to."""
+    """A tensor at forms of the indices. ``groups``: expansions that it belongs to, each a tensor and a number (one
+    tensor may be expanded at several places)."""
 
     tensor: str
     forms: tuple[Form, ...]
-    groups: tuple[str, ...] = ()
+    groups: tuple[tuple[str, int], ...] = ()
 
     @property
     def indices(self) -> frozenset[str]:
@@ -113,6 +114,10 @@ class Network:
             dict(self.sets), list(self.output), list(self.factors), list(self.pairs), list(self.windows),
             list(self.scales), dict(self.renames), self.fresh, self.broken,
         )  # fmt: skip
+
+    def new_group(self, tensor: str) -> tuple[str, int]:
+        self.fresh += 1
+        return tensor, self.fresh
 
     def new_index(self, axis: Axis) -> str:
         self.fresh += 1
@@ -329,11 +334,11 @@ def cheapest(
             name for name, holders in where.items() if holders & mask and (name in outer or holders & ~mask)
         )
 
-    groups: dict[str, int] = {}
+    groups: dict[tuple[str, int], int] = {}
     for i, factor in enumerate(factors):
         for group in factor.groups:
             groups[group] = groups.get(group, 0) | 1 << i
-    whole_groups = {mask for group, mask in groups.items() if mask != 0 and available(group)}
+    whole_groups = {mask for (tensor, _), mask in groups.items() if available(tensor)}
     known = 0
     for i, factor in enumerate(factors):
         known |= bool(free(factor)) << i
@@ -369,19 +374,22 @@ def _step(
     counts: dict[frozenset[str], int], prices: Prices, dtype_of: Callable[[str], str], count_scalings: bool,
 ) -> Step | None:  # fmt: skip
     together = opened[left] | opened[right]
+    share = 1.0
     if together == opened[mask] and not count_scalings:
-        return None
+        if mask != (1 << len(net.factors)) - 1:
+            return None
+        share = 0.5  # the elements of the result are products themselves: a multiplication each, no addition
     if together not in counts:
         counts[together] = _points(net, together)
     operands = []
     for part in (left, right):
         single = part & (part - 1) == 0
         operands.append(dtype_of(net.factors[part.bit_length() - 1].tensor) if single else _between(net, part, dtype_of))
-    ratio = 1.0
+    ratio = share
     for position, tap, taps in net.windows:
         if position in together and tap in together:
             ratio *= _WINOGRAD.get(taps, _WINOGRAD_LONG)
-    return Step(counts[together] * ratio, prices.of(operands[0], operands[1]), ratio < 1.0)
+    return Step(counts[together] * ratio, prices.of(operands[0], operands[1]), ratio < share)
 
 
 def _between(net: Network, part: int, dtype_of: Callable[[str], str]) -> str:

@@ -12,9 +12,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from solar.bound.cancellation import cancelled
 from solar.bound.chains import Priced, price_contractions, products_as_written
 from solar.bound.demand import Demand, demand
-from solar.bound.facts import Facts, gather_facts
+from solar.bound.facts import IGNORED, Facts, gather_facts, scalars_of
 from solar.bound.formats import Prices, sources
 from solar.bound.sharing import shared
 from solar.bound.traffic import Moved, live, moved
@@ -45,14 +46,14 @@ def bound(program: Program, machine: Machine, *, rejected_formats: Sequence[str]
 def _bound(program: Program, machine: Machine, rejected: tuple[str, ...]) -> dict[str, Any]:
     program = shared(program)
     facts = gather_facts(program)
-    wanted = demand(program, facts)
+    wanted = demand(program, facts, cancelled(program))
     prices = Prices(machine, rejected)
     narrowest = sources(program)
     contractions = price_contractions(program, facts, wanted, prices, narrowest)
     elementwise = elementwise_work(program, facts, wanted)
     opaque = [op for op in program.ops if op.kind == "opaque" and any(wanted.needed.get(n) for n in op.outputs)]
     compute = _compute(program, machine, prices, contractions, elementwise, opaque)
-    tensors = moved(program, wanted)
+    tensors = moved(program, facts, wanted)
     memory = _memory(machine, tensors)
     engines: dict[str, list[float]] = {}
     for entry in compute:
@@ -82,7 +83,7 @@ def _bound(program: Program, machine: Machine, rejected: tuple[str, ...]) -> dic
             for t in tensors
         ],
         "draws": "frozen" if wanted.frozen else "any draw",
-        "assumptions": _assumptions(machine, rejected, contractions, wanted),
+        "assumptions": _assumptions(program, machine, rejected, contractions, wanted),
         "looseness": _looseness(program, facts, wanted, contractions, elementwise, opaque),
     }
 
@@ -188,7 +189,7 @@ def _terms(
 
 
 def _assumptions(
-    machine: Machine, rejected: Sequence[str], contractions: Sequence[Priced], wanted: Demand
+    program: Program, machine: Machine, rejected: Sequence[str], contractions: Sequence[Priced], wanted: Demand
 ) -> list[str]:
     absorbed = machine.absorbed_store_bytes
     found = [
@@ -201,6 +202,8 @@ def _assumptions(
         refused = f" but {', '.join(rejected)}" if rejected else ""
         found.append(f"operands may be rounded to any coarser 16-bit float or TF32{refused}: no check is known to forbid it")
         found.append("association does not change across gathers, scatters, scans, concatenations and padding")
+    if any(scalars_of(op).get(1) == IGNORED for op in program.ops if op.function in ("eq", "ne")):
+        found.append(f"no target has the value {IGNORED}, which marks targets that do not count")
     if wanted.frozen:
         found.append("known contents of integer inputs decide the work: the bound holds for these")
     return found

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from solar.bound import regions as rg
 from solar.bound.demand import Demand, changed
+from solar.bound.facts import Facts
 from solar.einsum import DTYPE_BITS, Program
 
 
@@ -20,16 +21,17 @@ class Moved:
     declared_bytes: int
 
 
-def moved(program: Program, demand: Demand) -> list[Moved]:
+def moved(program: Program, facts: Facts, demand: Demand) -> list[Moved]:
     """Every declared input and output, in declared order.
 
-    An input counts once, by the elements that anything needs of it, read directly or through views. An output is
-    written in full, in its own dtype; one that is an input in place is written where the reference changes it.
+    An input counts once, by the elements that anything needs of it, read directly or through views; one whose contents
+    are the same in every draw need not be read. An output is written in full, in its own dtype; one that is an input in
+    place is written where the reference changes it.
     """
     result = []
     for declared, name in program.inputs:
         tensor = program.tensors[name]
-        read = rg.count(demand.needed.get(name, ()))
+        read = 0 if name in facts.fixed else rg.count(demand.needed.get(name, ()))
         result.append(Moved(declared, "input", _bytes(read, tensor.dtype), tensor.bytes))
     inputs = dict(program.inputs)
     for declared, name in program.outputs:

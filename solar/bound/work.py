@@ -37,7 +37,7 @@ def elementwise_work(program: Program, facts: Facts, demand: Demand) -> list[Ele
     bearing = bearing_tensors(program)
     producers = program.producers()
     feeding = _feeding(program, demand)
-    folded: dict[str, int] = {}
+    folded = {name: rg.count(demand.needed.get(name, ())) for _, name in program.inputs}
     result = []
     for op in program.ops:
         if op.kind == "opaque" or not op.outputs:

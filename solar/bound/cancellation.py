@@ -1,0 +1,130 @@
+"""Addends that a following subtraction takes out again: a bias before a mean is removed, or a maximum.
+
+``z - mean(z)`` and ``z - amax(z)`` do not change when ``z`` is shifted by something that is the same along the reduced
+dimensions. If nothing else reads ``z = u + b``, no output depends on such a ``b``, and no kernel has to read it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from solar.bound.chains import view_forms
+from solar.bound.networks import Form, Network, NotALinearMapError
+from solar.bound.regions import everything
+from solar.einsum import Op, Program
+
+_SHIFTED_ALONG = ("sum", "amax", "amin")
+
+
+def cancelled(program: Program) -> frozenset[tuple[str, int]]:
+    """(op name, operand position) of addends that no output depends on."""
+    producers, readers = program.producers(), program.consumers()
+    centred = _centred(program, producers)
+    if not centred:
+        return frozenset()
+    outputs = {name for _, name in program.outputs}
+    found: set[tuple[str, int]] = set()
+    for op in program.ops:
+        if op.kind != "map" or op.function not in ("add", "sub") or len(op.operands) != 2:
+            continue
+        reached = _removed_along(program, op.outputs[0], readers, centred, outputs)
+        if reached is None:
+            continue
+        sizes = [program.tensors[name].elements for name in op.operands]
+        position = 1 if sizes[1] <= sizes[0] else 0
+        if all(_constant_along(program, op, position, path, dims) for path, dims in reached):
+            found.add((op.name, position))
+    return frozenset(found)
+
+
+def _centred(program: Program, producers: Mapping[str, Op]) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """Subtractions of a tensor's own mean or extremum: op name -> (name of the reduction, its dimensions)."""
+    found: dict[str, tuple[str, tuple[int, ...]]] = {}
+    for op in program.ops:
+        if op.kind != "map" or op.function != "sub" or len(op.operands) != 2:
+            continue
+        value, name = op.operands
+        divisor = 1.0
+        while True:
+            made = producers.get(name)
+            if made is None:
+                break
+            scalars = made.attributes.get("scalars", {})
+            if made.kind == "map" and made.function == "div" and set(scalars) == {"1"}:
+                divisor *= float(scalars["1"])
+                name = made.operands[0]
+                continue
+            if made.kind == "reduce" and made.function in _SHIFTED_ALONG and made.operands[0] == value:
+                dims = tuple(made.attributes["dims"])
+                length = math.prod(program.tensors[value].shape[dim] for dim in dims)
+                if made.attributes.get("keepdim") and divisor == (length if made.function == "sum" else 1):
+                    found[op.name] = (made.name, dims)
+            break
+    return found
+
+
+def _removed_along(
+    program: Program, name: str, readers: Mapping[str, list[Op]],
+    centred: Mapping[str, tuple[str, tuple[int, ...]]], outputs: set[str],
+) -> list[tuple[list[Op], tuple[int, ...]]] | None:  # fmt: skip
+    """Views on the way to every reader and the dimensions along which it removes a shift; None if some reader does not."""
+    reductions = {reduction for reduction, _ in centred.values()}
+    result: list[tuple[list[Op], tuple[int, ...]]] = []
+    queue: list[tuple[str, list[Op]]] = [(name, [])]
+    while queue:
+        tensor, path = queue.pop()
+        if tensor in outputs or not readers[tensor]:
+            return None
+        for reader in readers[tensor]:
+            if reader.kind == "view":
+                queue.append((reader.outputs[0], [*path, reader]))
+            elif reader.name in centred and reader.operands[0] == tensor != reader.operands[1]:
+                result.append((path, centred[reader.name][1]))
+            elif reader.name in reductions and _only_centres(program, reader, readers, centred, outputs):
+                continue
+            else:
+                return None
+    return result or None
+
+
+def _only_centres(
+    program: Program, reduction: Op, readers: Mapping[str, list[Op]],
+    centred: Mapping[str, tuple[str, tuple[int, ...]]], outputs: set[str],
+) -> bool:  # fmt: skip
+    """Whether a mean or extremum is read by the subtractions of it only."""
+    queue = list(reduction.outputs)
+    while queue:
+        name = queue.pop()
+        if name in outputs:
+            return False
+        for reader in readers[name]:
+            if reader.name in centred and centred[reader.name][0] == reduction.name:
+                continue
+            if reader.kind != "map" or reader.function != "div" or len(reader.operands) != 1:
+                return False
+            queue.extend(reader.outputs)
+    return True
+
+
+def _constant_along(program: Program, op: Op, position: int, path: list[Op], dims: tuple[int, ...]) -> bool:
+    """Whether an addend is the same along ``dims`` of the last view on the path."""
+    last = path[-1].outputs[0] if path else op.outputs[0]
+    net = Network.at(last, everything(program.tensors[last].shape))
+    reduced = [Form(((net.output[dim], 1),)) for dim in dims]
+    forms = net.factors.pop().forms
+    try:
+        for view in reversed(path):
+            operand = program.tensors[view.operands[0]].shape
+            forms = view_forms(net, view, forms, operand, program.tensors[view.outputs[0]].shape)
+    except NotALinearMapError:
+        return False
+    shape = program.tensors[op.operands[position]].shape
+    lead = len(forms) - len(shape)
+    varying = {
+        name
+        for i, extent in enumerate(shape)
+        if extent > 1
+        for name, _ in net.current(forms[i + lead]).terms
+    }
+    return not any(name in varying for form in reduced for name, _ in net.current(form).terms)
