@@ -280,6 +280,7 @@ def _explained(links: Links, target: TargetRecords, record: Record[Bound]) -> di
             "class": result.class_,
             "draws": result.draws,
             "macs": value(result.macs, "MAC"),
+            "dense": None if result.dense_macs in (None, result.macs) else value(result.dense_macs or 0, "MAC"),
             "flops": value(result.flops, "FLOP"),
             "rejected": text.listed(record.value.rejected_formats) or "none",
             "compute": [
@@ -298,6 +299,7 @@ def _explained(links: Links, target: TargetRecords, record: Record[Bound]) -> di
                 "read": value(memory.live_read_bytes, "B"),
                 "written": value(memory.live_write_bytes, "B"),
                 "declared": value(memory.declared_bytes, "B"),
+                "absorbed": value(memory.absorbed_write_bytes, "B") if memory.absorbed_write_bytes else None,
                 "bandwidth": value(memory.bandwidth_bytes_per_s, "B/s"),
                 "seconds": value(memory.seconds, "s"),
                 "binds": result.binds == "memory",

@@ -43,6 +43,7 @@ class MemoryTerm(_Read):
     live_bytes: float
     live_read_bytes: float
     live_write_bytes: float
+    absorbed_write_bytes: float = 0
     declared_bytes: float
     bandwidth_bytes_per_s: float = Field(gt=0)
     seconds: float = Field(ge=0)
@@ -75,6 +76,7 @@ class BoundResult(_Read):
     compute: tuple[ComputeTerm, ...]
     memory: MemoryTerm
     macs: float
+    dense_macs: float | None = None
     flops: float
     terms: tuple[OpTerm, ...]
     tensors: tuple[TensorTerm, ...]

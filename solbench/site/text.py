@@ -114,8 +114,8 @@ def percent(fraction: float) -> str:
 
 
 def exact(value: float) -> str:
-    """Every digit that the object holds, for a tooltip."""
-    return repr(value)
+    """Every digit that the object holds, for a tooltip and for sorting."""
+    return str(int(value)) if value == int(value) and abs(value) < 2**53 else repr(value)
 
 
 def grouped(value: int) -> str:
