@@ -231,7 +231,7 @@ def closure(contents: Contents, limits: Limits, expect_root: str | None, finding
             digest = "blake3:" + name.removeprefix("objects/").replace("/", "")
             if digest not in seen and name not in contents.damaged:
                 findings.add("closure", "extra-object", name, "objects that the release refers to")
-    if findings.clean("schemas"):
+    if findings.clean("safety", "hashes", "closure", "schemas"):
         contents.sections = _sections(contents, root, findings)
     _provenance(contents, root, findings)
 
@@ -273,21 +273,20 @@ def _artifact(
 
 
 def _sections(contents: Contents, root: Descriptor, findings: Findings) -> dict[str, dict[str, Descriptor]]:
-    """Stage -> logical name -> reference, from objects that keep their contracts."""
+    """Stage -> logical name -> reference, where everything before was found sound."""
     sections: dict[str, dict[str, Descriptor]] = {}
-    release = contents.load("release", root) if member_of(root) in contents.blake3 else {"sections": {}}
-    for stage, reference in release["sections"].items():
+    for stage, reference in contents.load("release", root)["sections"].items():
         descriptor = Descriptor(reference["kind"], reference["digest"], reference["size"])
         if descriptor.kind != "section":
             findings.add("closure", "media-type", f"release: sections.{stage}", "section", descriptor.kind)
-        elif member_of(descriptor) in contents.blake3:
-            section = contents.load("release", descriptor)
-            if section["stage"] != stage:
-                findings.add("closure", "cross-ref", f"release: sections.{stage}", stage, section["stage"])
-            sections[stage] = {
-                name: Descriptor(entry["kind"], entry["digest"], entry["size"])
-                for name, entry in section["entries"].items()
-            }
+            continue
+        section = contents.load("release", descriptor)
+        if section["stage"] != stage:
+            findings.add("closure", "cross-ref", f"release: sections.{stage}", stage, section["stage"])
+        sections[stage] = {
+            name: Descriptor(entry["kind"], entry["digest"], entry["size"])
+            for name, entry in section["entries"].items()
+        }
     return sections
 
 

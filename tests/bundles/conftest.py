@@ -1,31 +1,10 @@
-"""The sample bundle, built once a session; tests change copies of it."""
+"""The sample bundle for the tests of this folder."""
 
-import shutil
 import sys
 from pathlib import Path
 
-import pytest
-
 sys.path.insert(0, str(Path(__file__).parent))
 
+from sample_fixtures import archive_file, folder, sample
 
-@pytest.fixture(scope="session")
-def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder with ``store``, ``site``, ``sample.zip`` and the directory bundle ``sample``."""
-    import sample_release
-
-    folder = tmp_path_factory.mktemp("release")
-    sample_release.build_all(folder)
-    return folder
-
-
-@pytest.fixture
-def folder(sample: Path, tmp_path: Path) -> Path:
-    """A directory bundle that a test may damage."""
-    return Path(shutil.copytree(sample / "sample", tmp_path / "bundle"))
-
-
-@pytest.fixture
-def archive_file(sample: Path, tmp_path: Path) -> Path:
-    """An archive that a test may damage."""
-    return Path(shutil.copy(sample / "sample.zip", tmp_path / "bundle.zip"))
+__all__ = ["archive_file", "folder", "sample"]

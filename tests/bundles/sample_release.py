@@ -83,7 +83,7 @@ def operator_graph(n: int) -> dict[str, Any]:
 
 def program(n: int) -> dict[str, Any]:
     tensor = einsum.Tensor((n,), "float32")
-    mul = einsum.Op("mul", "map", "mul", ("x",), ("y",), {"scalars": [None, 2]})
+    mul = einsum.Op("mul", "map", "mul", ("x",), ("y",), {"scalars": {"1": 2}})
     return einsum.to_dict(einsum.Program("aten", {"x": tensor, "y": tensor}, (("x", "x"),), (("y", "y"),), (mul,)))
 
 
