@@ -75,7 +75,7 @@ def validate(problems: tuple[str, ...], controls: bool, root: Path, as_json: boo
 
     \b
     The controls of a problem:
-      must pass   the reference itself, twice, in float64, and in every stress round
+      must pass   the reference itself, twice, in float64, summed in another order, in every stress round
       must fail   zeros, the mean, a copy of an input, an output of another draw
       must hold   rejected_formats: rounding a contraction's operands to one breaks a check
 

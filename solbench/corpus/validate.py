@@ -1,8 +1,8 @@
 """Does a problem's check say yes to what is right and no to what is wrong? Controls run and tell.
 
-Every control is named and judged, so that a report shows what was tried: the reference twice, in float64, and against
-itself; zeros, the mean, a copy of an input and a stale output in the place of each output; the stress rounds; and
-whether the declared ``rejected_formats`` hold.
+Every control is named and judged, so that a report shows what was tried: the reference twice, in float64, summed in
+another order, and against itself; zeros, the mean, a copy of an input and a stale output in the place of each output;
+the stress rounds; and whether the declared ``rejected_formats`` hold.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import torch
 
 from solbench.checks import check_outputs
 from solbench.corpus.load import Problem
-from solbench.corpus.precision import format_evidence, in_float64
 from solbench.corpus.reduce import Instance, reduced
 from solbench.corpus.reference import load_reference, named_outputs
+from solbench.corpus.variants import format_evidence, in_another_order, in_float64
 from solbench.errors import InputError
 from solbench.inputs import Input, draw
 from solbench.model.trace import Status
@@ -80,7 +80,7 @@ def _controls(instance: Instance, problem: Problem) -> Iterator[Verdict]:
         return
     yield _depends_on_draw(instance, problem, [values for _, values in rounds])
     yield from _wrong_outputs(instance, inputs, expected, rounds[1][1])
-    yield _float64(instance, inputs, expected)
+    yield from _variants(instance, inputs, expected)
     for stress in instance.workload.stress_rounds:
         given, values = _round(instance, problem, SEEDS[0], stress)
         yield _judge(instance, f"stress round: {stress.label}", given, values, values, passes=True)
@@ -177,13 +177,15 @@ def _wrong_outputs(
             yield _judge(instance, f"{name}: {control} must fail", inputs, expected, actual, passes=False)
 
 
-def _float64(instance: Instance, inputs: Mapping[str, Input], expected: Tensors) -> Verdict:
-    control = "float64 must pass"
-    try:
-        actual = in_float64(instance, inputs)
-    except (RuntimeError, NotImplementedError, InputError) as error:
-        return control, True, f"not run: {error}".splitlines()[0]
-    return _judge(instance, control, inputs, expected, actual, passes=True)
+def _variants(instance: Instance, inputs: Mapping[str, Input], expected: Tensors) -> Iterator[Verdict]:
+    for control, variant in (("float64", in_float64), ("another order of summation", in_another_order)):
+        control = f"{control} must pass"
+        try:
+            actual = variant(instance, inputs)
+        except (RuntimeError, NotImplementedError, InputError) as error:
+            yield control, True, f"not run: {error}".splitlines()[0]
+        else:
+            yield _judge(instance, control, inputs, expected, actual, passes=True)
 
 
 def _formats(instance: Instance) -> Iterator[Verdict]:

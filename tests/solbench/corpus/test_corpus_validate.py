@@ -9,9 +9,11 @@ import pytest
 import torch
 
 from solbench.corpus.load import Problem, load_corpus, load_problem
-from solbench.corpus.precision import FormatEvidence, format_evidence, in_float64, round_to
 from solbench.corpus.reduce import elements, reduced
+from solbench.corpus.reference import load_reference
 from solbench.corpus.validate import Finding, validate
+from solbench.corpus.variants import FormatEvidence, format_evidence, in_another_order, in_float64, round_to
+from solbench.inputs import draw
 from solbench.model.definition import Definition
 from solbench.model.workload import Workload
 
@@ -65,6 +67,7 @@ def test_a_good_problem_has_no_failure_and_every_control() -> None:
         "y: the mean must fail",
         "y: a stale output must fail",
         "float64 must pass",
+        "another order of summation must pass",
         "rejected format float16",
         "admitted format int8",
     }
@@ -78,7 +81,10 @@ def test_a_loose_check() -> None:
 
 
 def test_a_check_that_only_the_reference_passes() -> None:
-    assert failed(validate(problem(checks=[{"type": "exact", "output": "y"}]))) == {"float64 must pass"}
+    assert failed(validate(problem(checks=[{"type": "exact", "output": "y"}]))) == {
+        "float64 must pass",
+        "another order of summation must pass",
+    }
 
 
 def test_a_reference_that_raises() -> None:
@@ -172,6 +178,26 @@ def test_float64_variant_is_more_exact() -> None:
     inputs: Any = {"a": torch.randn(24, 32, generator=generator), "b": torch.randn(32, 24, generator=generator)}
     exact = inputs["a"].double() @ inputs["b"].double()
     assert torch.equal(in_float64(instance, inputs)["y"], exact.float())
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "torch.matmul(a, b)",
+        "torch.bmm(a[None], b[None])[0]",
+        "torch.addmm(torch.ones(24), a, b)",
+        "(a[:, :, None] * b[None]).sum(1)",
+        "(a[:, :, None] * b[None]).mean(1)",
+        "torch.conv1d(a.T[None], b.T[:, :, None], torch.ones(24))[0]",
+    ],
+)
+def test_another_order_differs_in_the_last_bits_only(source: str) -> None:
+    instance = reduced_of(problem({"reference": f"import torch\n\ndef run(a, b):\n    return {source}\n"}))
+    inputs = draw(instance.definition, instance.workload, instance.axes, 1)
+    plain = load_reference(instance.definition)(**inputs)
+    other = in_another_order(instance, inputs)["y"]
+    assert not torch.equal(plain, other)
+    assert torch.allclose(plain, other, rtol=1e-5, atol=1e-5)
 
 
 def test_small_workloads_stay() -> None:

@@ -1,7 +1,7 @@
-"""The reference in another precision: everything in float64, or with the operands of its contractions rounded.
+"""The reference run in other ways: in float64, in another order of summation, or with rounded contraction operands.
 
-Both watch the operators that the reference dispatches, so that its own casts are seen as well. The first is a variant
-that must pass; the second tells which number formats a contraction may not be computed in.
+All watch the operators that the reference dispatches, so that its own casts and sums are seen. The first two are right
+and must pass the checks; the third tells which number formats a contraction may not be computed in.
 """
 
 from __future__ import annotations
@@ -61,6 +61,33 @@ class _Double(TorchDispatchMode):  # type: ignore[misc]
         return func(*args, **(kwargs or {}))
 
 
+class _OtherOrder(TorchDispatchMode):  # type: ignore[misc]
+    """Splits the summed axis of products and convolutions in two, and sums and means from the other end."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        packet = func.overloadpacket
+        if packet in (aten.mm, aten.bmm):
+            return _split_product(func, *args)
+        if packet is aten.addmm and not kwargs:
+            return args[0] + _split_product(aten.mm.default, *args[1:])
+        if packet is aten.convolution and args[8] == 1 and args[0].shape[1] > 1 and not args[6]:
+            half = args[0].shape[1] // 2
+            first = func(args[0][:, :half], args[1][:, :half], *args[2:])
+            return first + func(args[0][:, half:], args[1][:, half:], None, *args[3:])
+        if packet in (aten.sum, aten.mean):
+            axes = args[1] if len(args) > 1 and args[1] else list(range(args[0].dim()))
+            args = (args[0].flip(axes), *args[1:])
+        return func(*args, **kwargs)
+
+
+def _split_product(func: Any, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    half = left.shape[-1] // 2
+    if not half or left.dtype != torch.float32:
+        return func(left, right)
+    return func(left[..., :half], right[..., :half, :]) + func(left[..., half:], right[..., half:, :])
+
+
 def _widen(value: Any) -> Any:
     if isinstance(value, torch.Tensor) and value.dtype == torch.float32:
         return value.double()
@@ -76,8 +103,17 @@ def in_float64(instance: Instance, inputs: Mapping[str, Input]) -> dict[str, tor
         name: value.double() if isinstance(value, torch.Tensor) and value.is_floating_point() else value
         for name, value in inputs.items()
     }
-    with _Double():
-        outputs = named_outputs(instance.definition, load_reference(instance.definition)(**wide))
+    return _run_under(_Double(), instance, wide)
+
+
+def in_another_order(instance: Instance, inputs: Mapping[str, Input]) -> dict[str, torch.Tensor]:
+    """Outputs of the reference with its products, convolutions, sums and means added up in another order."""
+    return _run_under(_OtherOrder(), instance, inputs)
+
+
+def _run_under(mode: TorchDispatchMode, instance: Instance, inputs: Mapping[str, Input]) -> dict[str, torch.Tensor]:
+    with mode:
+        outputs = named_outputs(instance.definition, load_reference(instance.definition)(**inputs))
     return {
         name: outputs[name].to(torch_dtype(spec.dtype)).contiguous()
         for name, spec in instance.definition.outputs.items()
