@@ -42,6 +42,7 @@ def problem_page(book: Book, links: Links, problem: ProblemRecords) -> dict[str,
         }
         for w in problem.workloads
     }
+    results = [_results(book, links, problem, target, heads) for target in book.targets]
     return {
         "name": definition.name,
         "key": problem.key,
@@ -62,7 +63,8 @@ def problem_page(book: Book, links: Links, problem: ProblemRecords) -> dict[str,
             }
             for w in problem.workloads
         ],
-        "results": [_results(book, links, problem, target, heads) for target in book.targets],
+        "results": [result for result in results if result["rows"]],
+        "untimed": [result for result in results if not result["rows"]],
         "solutions": [_solution(links, record) for record in problem.solutions],
         "sections": _workload_sections(book, links, problem, heads),
     }
@@ -202,6 +204,7 @@ def _interface(problem: ProblemRecords, labels: dict[str, str]) -> dict[str, Any
     ]
     return {
         "axes": axes,
+        "meanings": any(axis["description"] for axis in axes),
         "inputs": inputs,
         "outputs": outputs,
         "stress": _by_workload([(label, [_stress(r) for r in w.stress_rounds]) for label, w in workloads]),

@@ -151,6 +151,8 @@ def generator(value: Any) -> str:
     """One line for an input generator: ``normal(mean 0, std 1/sqrt(K))``."""
     fields = value.as_dict()
     kind = fields.pop("type")
+    if kind in ("constant", "scalar"):
+        return f"constant {_plain(fields['value'])}"
     if kind == "values":
         return f"values (frozen, {plural(len(fields['values']), 'number')})"
     parts = [f"{_words(name)} {_plain(entry)}" for name, entry in fields.items() if entry is not None]
