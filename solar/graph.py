@@ -66,8 +66,12 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Node:
-    """One call. ``arguments``: by the operator's own argument names, defaults filled in, None left out; values are numbers, booleans, strings, :class:`Ref`, or (nested) tuples of these, None inside a tuple. ``outputs``:
-    one tensor name per result, None for a result that is not a tensor. ``mutates``: tensors written in place."""
+    """One call.
+
+    ``arguments``: by the operator's own argument names, defaults filled in, None left out; values are numbers,
+    booleans, strings, :class:`Ref`, or (nested) tuples of these, None inside a tuple. ``outputs``: one tensor name per result,
+    None for a result that is not a tensor. ``mutates``: tensors written in place.
+    """
 
     name: str
     op: str

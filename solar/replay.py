@@ -1,7 +1,7 @@
 """Runs an extended-einsum program with public PyTorch calls, and nothing of the reference or of its extraction.
 
-It reads the IR alone: indices, affine maps, attributes. What it computes is therefore what the IR says, and comparing it
-with the reference (:mod:`solar.attest`) tests extraction and conversion at once. Meant for small shapes: an affine
+It reads the IR alone: indices, affine maps, attributes. What it computes is therefore what the IR says, and comparing
+it with the reference (:mod:`solar.attest`) tests extraction and conversion at once. Meant for small shapes: an affine
 operand is gathered element by element.
 """
 
@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from solar.einsum import Op, Program, validate
 from solar.errors import ReplayError
 
-Tensor = torch.Tensor
 _FLOAT8 = (torch.float8_e4m3fn, torch.float8_e5m2)
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -63,7 +63,7 @@ def _run(program: Program, op: Op, operands: list[Tensor]) -> Sequence[Tensor]:
     try:
         match op.kind:
             case "einsum":
-                return [_einsum(op, operands).to(dtype)]
+                return [_einsum(op, [_summable(x, dtype) for x in operands]).to(dtype)]
             case "map":
                 return [_map(op, operands, dtype).to(dtype)]
             case "reduce":
@@ -105,7 +105,7 @@ def _einsum(op: Op, operands: list[Tensor]) -> Tensor:
     used = {i for _, indices in read for i in indices}
     output = op.attributes["output"]
     right = "".join(letters[i] for i in output if i in used)
-    result = torch.einsum(f"{left}->{right}", *(_summable(x) for x, _ in read))
+    result = torch.einsum(f"{left}->{right}", *(x for x, _ in read))
     for position, index in enumerate(output):
         if index not in used:
             result = result.unsqueeze(position)
@@ -113,7 +113,10 @@ def _einsum(op: Op, operands: list[Tensor]) -> Tensor:
     return (result if idle == 1 else result * idle).expand([extents[i] for i in output])
 
 
-def _summable(tensor: Tensor) -> Tensor:
+def _summable(tensor: Tensor, dtype: torch.dtype) -> Tensor:
+    """Where the result is wider, products are formed there; 8-bit floats have no arithmetic of their own."""
+    if tensor.dtype.itemsize < dtype.itemsize:
+        return tensor.to(dtype)
     return tensor.float() if tensor.dtype in _FLOAT8 else tensor
 
 
@@ -191,15 +194,16 @@ def _as_tensor(value: Any, dtype: torch.dtype) -> Tensor:
     return value if isinstance(value, Tensor) else torch.tensor(value, dtype=dtype)
 
 
-_TENSORS_ONLY = frozenset(
-    """maximum minimum atan2 hypot copysign nextafter heaviside fmax fmin logical_and logical_or logical_xor""".split()
+_ON_TENSORS_ONLY = (
+    """maximum minimum atan2 hypot copysign nextafter heaviside fmax fmin logical_and logical_or logical_xor"""
 )
+_TENSORS_ONLY = frozenset(_ON_TENSORS_ONLY.split())
 _SAME_NAME = """add sub mul floor_divide remainder fmod pow maximum minimum atan2 hypot neg abs sign exp exp2 expm1 log
     log2 log10 log1p sqrt rsqrt reciprocal erf erfc erfinv sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh
     sigmoid relu floor ceil round trunc frac lgamma digamma eq ne lt le gt ge isnan isinf isfinite isposinf isneginf
     signbit logical_and logical_or logical_xor logical_not bitwise_and bitwise_or bitwise_xor bitwise_not
-    bitwise_left_shift bitwise_right_shift where copysign nextafter heaviside fmax fmin""".split()
-_MAPS: dict[str, Callable[..., Tensor]] = {name: getattr(torch, name) for name in _SAME_NAME}
+    bitwise_left_shift bitwise_right_shift where copysign nextafter heaviside fmax fmin"""
+_MAPS: dict[str, Callable[..., Tensor]] = {name: getattr(torch, name) for name in _SAME_NAME.split()}
 
 
 def _divide(left: Any, right: Any) -> Tensor:
@@ -246,7 +250,8 @@ def _fold(value: Tensor, attributes: Any, shape: Sequence[int]) -> Tensor:
             rest //= extent
         position.reverse()
         where = tuple(
-            slice(r * d, r * d + (y - 1) * s + 1, s) for r, d, y, s in zip(position, dilation, inner, stride, strict=True)
+            slice(r * d, r * d + (y - 1) * s + 1, s)
+            for r, d, y, s in zip(position, dilation, inner, stride, strict=True)
         )
         total[(..., *where)] += value[(..., *position)]
     cut = tuple(slice(p, p + out) for p, out in zip(padding, shape[-n:], strict=True))
@@ -257,7 +262,11 @@ def _sort(function: str, value: Tensor, attributes: Any) -> list[Tensor]:
     if function == "topk":
         return list(
             torch.topk(
-                value, attributes["k"], dim=attributes["dim"], largest=attributes["largest"], sorted=attributes["sorted"]
+                value,
+                attributes["k"],
+                dim=attributes["dim"],
+                largest=attributes["largest"],
+                sorted=attributes["sorted"],
             )
         )
     if function == "sort":
@@ -375,13 +384,17 @@ _INDEX: dict[str, Callable[[list[Tensor], Any, torch.dtype], Tensor]] = {
     "index_put": _index_put,
     "scatter": _scatter,
     "index_add": lambda x, a, dtype: x[0].clone().index_add(a["dim"], x[1], x[2]),
-    "searchsorted": lambda x, a, dtype: torch.searchsorted(x[0].contiguous(), x[1].contiguous(), right=a["right"]).to(dtype),
+    "searchsorted": lambda x, a, dtype: torch.searchsorted(x[0].contiguous(), x[1].contiguous(), right=a["right"]).to(
+        dtype
+    ),
 }
 
 
 def _create(function: str, a: Any, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
     if function == "full":
-        return torch.full(list(shape), _number(a["value"]), dtype=torch.float32 if dtype in _FLOAT8 else dtype).to(dtype)
+        return torch.full(list(shape), _number(a["value"]), dtype=torch.float32 if dtype in _FLOAT8 else dtype).to(
+            dtype
+        )
     if function == "empty":
         return torch.zeros(list(shape), dtype=dtype)
     if function == "arange":

@@ -15,9 +15,7 @@ Value = str
 """Name of a tensor of the program."""
 Number = int | float | bool
 
-FLOATS = frozenset(
-    ("float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "float4_e2m1fn_x2")
-)
+FLOATS = frozenset(("float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "float4_e2m1fn_x2"))
 _LEVELS = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64")
 
 
@@ -30,6 +28,7 @@ class Build:
         self.ops: list[Op] = []
         self.values: dict[str, Value] = {}
         self._producers: dict[str, Op] = {}
+        self._live: set[str] | None = None
         self._node: Node | None = None
         self._count = 0
 
@@ -64,6 +63,17 @@ class Build:
         if position >= len(names):
             raise self.fail(f"has no result {position}")
         return self.graph.tensors[names[position]]
+
+    def wanted(self, position: int) -> bool:
+        """Whether anything depends on this result of the present node: outputs, or a write in place."""
+        if self._live is None:
+            self._live = {name for _, name in self.graph.outputs}
+            for node in reversed(self.graph.nodes):
+                if node.mutates or self._live.intersection(name for name in node.outputs if name):
+                    self._live.update((*node.reads(), *node.mutates))
+        node = self._node
+        assert node is not None
+        return position < len(node.outputs) and node.outputs[position] in self._live
 
     def shape(self, value: Value) -> tuple[int, ...]:
         """Extents of a program tensor."""

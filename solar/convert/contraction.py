@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from solar.convert.build import DTYPE_BITS, FLOATS, Build, Value
+from solar.convert.build import FLOATS, Build, Value, affine
+from solar.einsum import DTYPE_BITS
 from solar.graph import Node
 
 Rule = Callable[[Build, Node], list[Value]]
@@ -85,7 +86,29 @@ def _vector(second: str) -> Rule:
     return rule
 
 
+def _trilinear(build: Build, node: Node) -> list[Value]:
+    """Product of three operands, each with ones at its ``expand`` dimensions, summed over ``sumdim``."""
+    a = node.arguments
+    names = ("i1", "i2", "i3")
+    operands = [build.operand(a[name]) for name in names]
+    rank = len(build.shape(operands[0])) + len(a["expand1"])
+    missing = [set(a[f"expand{i}"]) for i in (1, 2, 3)]
+    indices: dict[str, int] = {}
+    maps: list[list[Any]] = []
+    for operand, absent in zip(operands, missing):
+        extents = iter(build.shape(operand))
+        own = [(d, next(extents)) for d in range(rank) if d not in absent]
+        for d, extent in own:
+            indices[f"d{d}"] = max(indices.get(f"d{d}", 1), extent)
+        maps.append(own)
+    forms = [[f"d{d}" if n == indices[f"d{d}"] else affine() for d, n in own] for own in maps]
+    output = [f"d{d}" for d in range(rank) if d not in a["sumdim"]]
+    indices = {f"d{d}": indices.get(f"d{d}", 1) for d in range(rank)}
+    return [build.einsum("matmul", operands, indices, forms, output, build.result().dtype)]
+
+
 RULES: dict[str, Rule] = {
+    "_trilinear": _trilinear,
     "mm": _plain("mat2"),
     "bmm": _plain("mat2"),
     "_int_mm": _plain("mat2"),

@@ -1,7 +1,7 @@
 """Convolutions of any rank as einsums with affine index maps, and their gradients.
 
-A transposed convolution multiplies first (its columns, MACs exact) and adds up afterwards (``fold``), as the gradient to
-a convolution's input does, which is the same thing.
+A transposed convolution multiplies first (its columns, MACs exact) and adds up afterwards (``fold``), as the gradient
+to a convolution's input does, which is the same thing.
 """
 
 from __future__ import annotations

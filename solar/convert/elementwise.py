@@ -13,10 +13,10 @@ from solar.graph import Node, Ref
 Rule = Callable[[Build, Node], list[Value]]
 
 _UNARY = """neg abs sign exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal erf erfc erfinv sin cos tan asin acos
-    atan sinh cosh tanh asinh acosh atanh sigmoid relu floor ceil trunc frac lgamma digamma""".split()
+    atan sinh cosh tanh asinh acosh atanh sigmoid relu floor ceil trunc frac lgamma digamma"""
 _TESTS = ("isnan", "isinf", "isfinite", "signbit", "isposinf", "isneginf")
 _BINARY = """mul maximum minimum atan2 hypot fmod remainder bitwise_and bitwise_or bitwise_xor bitwise_left_shift
-    bitwise_right_shift copysign nextafter heaviside fmax fmin""".split()
+    bitwise_right_shift copysign nextafter heaviside fmax fmin"""
 _COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 _LOGIC = ("logical_and", "logical_or", "logical_xor")
 _ALIASES = {"__lshift__": "bitwise_left_shift", "__rshift__": "bitwise_right_shift"}
@@ -192,7 +192,9 @@ def _limited(build: Build, value: Value, low: Number | None, high: Number | None
     if low is None and high is None:
         return value
     scalars = {position: limit for position, limit in (("1", low), ("2", high)) if limit is not None}
-    numbers = {position: str(v) if isinstance(v, float) and not math.isfinite(v) else v for position, v in scalars.items()}
+    numbers = {
+        position: str(v) if isinstance(v, float) and not math.isfinite(v) else v for position, v in scalars.items()
+    }
     return build.op("map", "clamp", [value], [(build.shape(value), build.dtype(value))], {"scalars": numbers})[0]
 
 
@@ -329,9 +331,9 @@ def _identity(build: Build, node: Node) -> list[Value]:
     return [build.operand(node.arguments["self"])]
 
 
-RULES: dict[str, Rule] = {name: _unary(name) for name in _UNARY}
+RULES: dict[str, Rule] = {name: _unary(name) for name in _UNARY.split()}
 RULES |= {name: _test(name) for name in _TESTS}
-RULES |= {name: _binary(name) for name in _BINARY}
+RULES |= {name: _binary(name) for name in _BINARY.split()}
 RULES |= {name: _comparison(name) for name in _COMPARISONS}
 RULES |= {name: _logic(name) for name in _LOGIC}
 RULES |= {alias: _binary(name) for alias, name in _ALIASES.items()}

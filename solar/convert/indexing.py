@@ -57,7 +57,12 @@ def _index_put(build: Build, node: Node) -> list[Value]:
     accumulate = bool(node.arguments.get("accumulate", False))
     if any(build.dtype(index) == "bool" for index in indices):
         # x[mask] = one value: a selection, and no position needs to be known.
-        if len(indices) != 1 or dims != [0] or accumulate or (isinstance(source, str) and build.shape(source) not in ((), (1,))):
+        if (
+            len(indices) != 1
+            or dims != [0]
+            or accumulate
+            or (isinstance(source, str) and build.shape(source) not in ((), (1,)))
+        ):
             raise build.fail("a write through a boolean mask whose contents are unknown takes a single value")
         mask = indices[0]
         mask = build.unsqueeze(mask, list(range(len(build.shape(mask)), len(shape))))
@@ -186,7 +191,56 @@ def _take(build: Build, node: Node) -> list[Value]:
     return [build.index("embedding", [build.reshape(value, [size]), index], build.shape(index), build.dtype(value))]
 
 
+def _embedding_backward(build: Build, node: Node) -> list[Value]:
+    """Rows of the gradient added where they came from; those of the padding index add zero."""
+    a = node.arguments
+    gradient, index = build.operand(a["grad_output"]), build.operand(a["indices"])
+    if a.get("scale_grad_by_freq"):
+        raise build.fail("scale_grad_by_freq is not supported")
+    width = build.shape(gradient)[-1]
+    count = math.prod(build.shape(index))
+    rows, places = build.reshape(gradient, [count, width]), build.reshape(index, [count])
+    padding = a.get("padding_idx", -1)
+    if padding >= 0:
+        keep = build.unsqueeze(build.map("ne", places, padding, dtype="bool"), [1])
+        rows = build.map("where", keep, rows, 0.0)
+    shape = [a["num_weights"], width]
+    base = build.full(shape, 0.0, build.dtype(gradient))
+    return [build.index("index_add", [base, places, rows], shape, build.dtype(gradient), dim=0)]
+
+
+def _inside(build: Build, shape: tuple[int, ...], node: Node) -> tuple[list[int], list[Value]]:
+    """Indices of a masked access, brought inside: where the mask does not hold they may lie anywhere."""
+    dims, indices = _indices(build, node)
+    limited = []
+    for dim, index in zip(dims, indices):
+        limits = {"scalars": {"1": 0, "2": shape[dim] - 1}}
+        limited.append(build.op("map", "clamp", [index], [(build.shape(index), build.dtype(index))], limits)[0])
+    return dims, limited
+
+
+def _masked_index(build: Build, node: Node) -> list[Value]:
+    value, mask = build.operand(node.arguments["self"]), build.operand(node.arguments["mask"])
+    dtype = build.dtype(value)
+    dims, indices = _inside(build, build.shape(value), node)
+    result = build.result()
+    picked = build.index("index", [value, *indices], result.shape, dtype, dims=dims)
+    return [build.map("where", mask, picked, node.arguments["fill"], dtype=dtype)]
+
+
+def _masked_accumulate(build: Build, node: Node) -> list[Value]:
+    value, mask = build.operand(node.arguments["self"]), build.operand(node.arguments["mask"])
+    dtype = build.dtype(value)
+    dims, indices = _inside(build, build.shape(value), node)
+    source = build.map("where", mask, build.cast(build.operand(node.arguments["values"]), dtype), 0.0, dtype=dtype)
+    attributes = {"dims": dims, "accumulate": True}
+    return [build.index("index_put", [value, *indices, source], build.shape(value), dtype, **attributes)]
+
+
 RULES: dict[str, Rule] = {
+    "embedding_dense_backward": _embedding_backward,
+    "_unsafe_masked_index": _masked_index,
+    "_unsafe_masked_index_put_accumulate": _masked_accumulate,
     "gather": _gather,
     "index_select": _index_select,
     "embedding": _embedding,

@@ -78,7 +78,9 @@ def convert(graph: OperatorGraph) -> Program:
     build.enter(Node("return", "return", {}, ()))
     outputs, aliases = _results(build, memory)
     ops = _without_idle(build, [name for _, name in outputs])
-    used = {name for op in ops for name in (*op.operands, *op.outputs)} | {name for _, name in (*graph.inputs, *outputs)}
+    used = {name for op in ops for name in (*op.operands, *op.outputs)} | {
+        name for _, name in (*graph.inputs, *outputs)
+    }
     return validate(
         Program(
             path=graph.path,
@@ -94,14 +96,14 @@ def convert(graph: OperatorGraph) -> Program:
 
 def _convert_node(build: Build, memory: Memory, node: Node) -> None:
     _, _, rest = node.op.partition(".")
-    name, _, overload = rest.partition(".")
-    if node.mutates and name not in rules():
+    name = rest.partition(".")[0]
+    if name not in rules():
         name = name.removesuffix("_")
     rule = rules().get(name)
     if rule is None:
         raise ConversionError(f"{node.op} ({node.name}): no rule for this operator")
-    # A rule gives one value a result and one a tensor written in place; results that nobody reads may be left out at the
-    # end, or be None.
+    # A rule gives one value a result and one a tensor written in place; results that nobody reads may be left out at
+    # the end, or be None.
     results = rule(build, node)
     targets = [*((target, False) for target in node.outputs), *((target, True) for target in node.mutates)]
     for (target, written), value in zip(targets, results):

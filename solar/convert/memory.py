@@ -1,7 +1,8 @@
 """In-place writes and aliases resolved: what each tensor of the graph holds at each moment, as values of the program.
 
-Per storage there is one present value of its base tensor. A view is a chain of view ops on the base; a write into a view
-makes a new base (``slice_scatter`` and its like), and every other view of that storage is taken anew where it is read.
+Per storage there is one present value of its base tensor. A view is a chain of view ops on the base; a write into a
+view makes a new base (``slice_scatter`` and its like), and every other view of that storage is taken anew where it is
+read.
 """
 
 from __future__ import annotations
@@ -85,7 +86,9 @@ class Memory:
     def _required(self, tensor: str) -> tuple[_View, ...]:
         chain = self._chains[tensor]
         if chain is None:
-            raise self._build.fail(f"{tensor} shares memory with a tensor that is written in place, in a way not followed")
+            raise self._build.fail(
+                f"{tensor} shares memory with a tensor that is written in place, in a way not followed"
+            )
         return chain
 
     def _chain(self, value: Value, base: Value) -> tuple[_View, ...] | None:

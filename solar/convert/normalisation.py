@@ -71,7 +71,9 @@ def _rms_norm(build: Build, node: Node) -> list[Value]:
     dims = list(range(rank - len(node.arguments["normalized_shape"]), rank))
     square = mean(build, build.map("mul", value, value), dims, keepdim=True)
     dtype = build.result().dtype
-    eps = node.arguments.get("eps", {"float64": 2.0**-52, "float16": 2.0**-10, "bfloat16": 2.0**-7}.get(dtype, 2.0**-23))
+    eps = node.arguments.get(
+        "eps", {"float64": 2.0**-52, "float16": 2.0**-10, "bfloat16": 2.0**-7}.get(dtype, 2.0**-23)
+    )
     inverse = build.map("rsqrt", build.map("add", square, eps))
     return [build.cast(_affine(build, build.map("mul", value, inverse), node), dtype), inverse]
 

@@ -43,16 +43,11 @@ def _max_pool(rank: int) -> Rule:
             framed = windows(build, framed, lead + position, kernel[position], stride[position], dilation[position])
         inner = list(range(lead + rank, lead + 2 * rank))
         pooled = build.reduce("amax", framed, inner)
-        if len(node.outputs) < 2 or not _read(build, node.outputs[1]):
+        if not build.wanted(1):
             return [pooled]
         return [pooled, _positions(build, framed, lead, plane, kernel, stride, padding, dilation)]
 
     return rule
-
-
-def _read(build: Build, name: str | None) -> bool:
-    used = {tensor for node in build.graph.nodes for tensor in node.reads()}
-    return name in used or name in {tensor for _, tensor in build.graph.outputs}
 
 
 def _positions(

@@ -10,7 +10,7 @@ from typing import Any
 from solar.convert.build import FLOATS, Build, Value, dim_of, dims_of
 from solar.graph import Node
 
-Rule = Callable[[Build, Node], list[Value]]
+Rule = Callable[[Build, Node], Sequence[Value | None]]
 
 
 def _argument(build: Build, node: Node) -> tuple[Value, list[int], bool]:
@@ -76,7 +76,7 @@ def _extremum(name: str) -> Rule:
 def _with_position(name: str) -> Rule:
     """``max`` and ``min``: over everything, or along a dimension with positions."""
 
-    def rule(build: Build, node: Node) -> list[Value]:
+    def rule(build: Build, node: Node) -> list[Value | None]:
         value = build.operand(node.arguments["self"])
         rank = len(build.shape(value))
         if "dim" not in node.arguments:
@@ -84,7 +84,9 @@ def _with_position(name: str) -> Rule:
         dims, keepdim = [dim_of(build, node.arguments["dim"], rank)], bool(node.arguments.get("keepdim", False))
         if not rank:
             return [value, build.full((), 0, "int64")]
-        extreme = build.reduce(f"a{name}", value, dims, keepdim=keepdim)
+        extreme = build.reduce(f"a{name}", value, dims, keepdim=keepdim) if build.wanted(0) else None
+        if not build.wanted(1):
+            return [extreme]
         return [extreme, build.reduce(f"arg{name}", value, dims, keepdim=keepdim, dtype="int64")]
 
     return rule
@@ -96,7 +98,9 @@ def _position(name: str) -> Rule:
         rank = len(build.shape(value))
         keepdim = bool(node.arguments.get("keepdim", False))
         if "dim" in node.arguments and rank:
-            return [build.reduce(name, value, [dim_of(build, node.arguments["dim"], rank)], keepdim=keepdim, dtype="int64")]
+            return [
+                build.reduce(name, value, [dim_of(build, node.arguments["dim"], rank)], keepdim=keepdim, dtype="int64")
+            ]
         flat = build.reshape(value, [math.prod(build.shape(value))])
         return [build.reshape(build.reduce(name, flat, [0], dtype="int64"), build.result().shape)]
 

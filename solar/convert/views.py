@@ -37,7 +37,9 @@ def _permute(build: Build, node: Node) -> list[Value]:
 def _transpose(build: Build, node: Node) -> list[Value]:
     value = _self(build, node)
     rank = len(build.shape(value))
-    first, second = (dim_of(build, node.arguments.get(k, d), rank) for k, d in (("dim0", 0), ("dim1", min(1, rank - 1))))
+    first, second = (
+        dim_of(build, node.arguments.get(k, d), rank) for k, d in (("dim0", 0), ("dim1", min(1, rank - 1)))
+    )
     dims = list(range(rank))
     if rank:
         dims[first], dims[second] = second, first

@@ -25,11 +25,10 @@ from solar.graph import Input, Node, OperatorGraph, Ref, Scalar, Tensor, validat
 LARGEST_VALUES = 1 << 16
 
 # Operators whose integer or boolean operands decide which elements are touched.
-_DECIDED_BY_VALUES = frozenset(
-    """index index_put index_put_ _unsafe_index _unsafe_index_put gather index_select embedding embedding_bag scatter
+_BY_VALUES = """index index_put index_put_ _unsafe_index _unsafe_index_put gather index_select embedding scatter
     scatter_ scatter_add scatter_add_ scatter_reduce index_add index_add_ index_copy index_fill where masked_fill
-    masked_fill_ masked_scatter""".split()
-)
+    masked_fill_ masked_scatter"""
+_DECIDED_BY_VALUES = frozenset(_BY_VALUES.split())
 _DROPPED_ARGUMENTS = frozenset(("device", "layout", "pin_memory", "memory_format", "generator", "non_blocking"))
 _FOREIGN = (
     RuntimeError,
@@ -84,7 +83,9 @@ def extract(
         except ExtractionError:
             raise
         except NotImplementedError as error:
-            raise ExtractionError(f"the reference calls what has no form on the meta device: {_first_line(error)}") from None
+            raise ExtractionError(
+                f"the reference calls what has no form on the meta device: {_first_line(error)}"
+            ) from None
         except _FOREIGN as error:
             raise ExtractionError(
                 f"the reference cannot be traced on the meta device: {type(error).__name__}: {_first_line(error)}"
@@ -127,14 +128,14 @@ def _recorded(
             environment[node] = arguments[0][0][arguments[0][1]]
         else:
             for tensor in written(node.target, *arguments):
-                name = declared.get(storage_key(tensor))
-                if name is not None and name not in in_place:
+                source = declared.get(storage_key(tensor))
+                if source is not None and source not in in_place:
                     raise ExtractionError(
-                        f"{node.target}: the reference writes its input {name!r}, which is not declared in place"
+                        f"{node.target}: the reference writes its input {source!r}, which is not declared in place"
                     )
             with record.known:
                 environment[node] = node.target(*arguments[0], **arguments[1])
-            record.call(node.name, node.target, *arguments, environment[node])
+            record.call(node.name, node.target, arguments[0], arguments[1], environment[node])
     return validate(
         OperatorGraph(
             path="aten",
@@ -223,7 +224,8 @@ class _Record:
         results = list(result) if isinstance(result, (tuple, list)) else [result]
         outputs: list[str | None] = []
         for position, item in enumerate(results):
-            if not isinstance(item, torch.Tensor) or id(item) in self.names:
+            known = id(item) in self.names and torch.Tag.inplace_view not in target.tags
+            if not isinstance(item, torch.Tensor) or known:
                 outputs.append(None)
             else:
                 outputs.append(self.name(item, name if len(results) == 1 else f"{name}.{position}"))

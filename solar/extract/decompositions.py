@@ -16,7 +16,7 @@ _GRADIENTS = """
     elu_backward softplus_backward mish_backward log_sigmoid_backward hardswish_backward hardsigmoid_backward
     glu_backward _prelu_kernel_backward _softmax_backward_data _log_softmax_backward_data nll_loss_backward
     nll_loss2d_backward mse_loss_backward smooth_l1_loss_backward huber_loss_backward binary_cross_entropy_backward
-    slice_backward select_backward diagonal_backward embedding_dense_backward unfold_backward
+    slice_backward select_backward diagonal_backward unfold_backward
     max_pool2d_with_indices_backward
 """
 _COMPOSITES = """

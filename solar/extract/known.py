@@ -27,14 +27,13 @@ _META = torch.device("meta")
 _CPU = torch.device("cpu")
 
 # Float results that every conforming processor rounds alike (one IEEE operation an element, or none).
-_EXACT_ON_FLOATS = frozenset(
-    """add sub rsub mul div neg abs sign ceil floor round trunc fmod remainder sqrt reciprocal maximum minimum clamp
-    clamp_min clamp_max amax amin max min sort where masked_fill full full_like zeros zeros_like ones ones_like
+_EXACT = """add sub rsub mul div neg abs sign ceil floor round trunc fmod remainder sqrt reciprocal maximum minimum
+    clamp clamp_min clamp_max amax amin max min sort where masked_fill full full_like zeros zeros_like ones ones_like
     new_zeros new_ones new_full scalar_tensor empty empty_like new_empty arange fill zero copy lift_fresh lift clone
     detach alias _to_copy view _unsafe_view _reshape_alias reshape permute transpose t unsqueeze squeeze expand slice
     select split split_with_sizes unbind diagonal as_strided cat stack constant_pad_nd flip roll repeat gather
-    index_select index index_put slice_scatter select_scatter tril triu constant empty_strided unfold""".split()
-)
+    index_select index index_put slice_scatter select_scatter tril triu constant empty_strided unfold"""
+_EXACT_ON_FLOATS = frozenset(_EXACT.split())
 
 _LIBRARY = torch.library.Library("solar", "DEF")
 _LIBRARY.define("constant(int key, int[] shape, ScalarType dtype) -> Tensor")
@@ -128,7 +127,9 @@ class KnownValues(TorchDispatchMode):
         real = self._evaluate(func, args, kwargs)
         if real is None:
             tensor = next((leaf for leaf in tree_flatten((args, kwargs))[0] if isinstance(leaf, torch.Tensor)), None)
-            what = "a tensor" if tensor is None else f"a {_dtype_name(tensor.dtype)} tensor of shape {list(tensor.shape)}"
+            what = (
+                "a tensor" if tensor is None else f"a {_dtype_name(tensor.dtype)} tensor of shape {list(tensor.shape)}"
+            )
             need = "its shape" if torch.Tag.dynamic_output_shape in func.tags else "a Python value"
             raise ExtractionError(
                 f"aten.{name}: needs the contents of {what} for {need}, and they are not known "
@@ -163,16 +164,14 @@ class KnownValues(TorchDispatchMode):
         self, func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], flat: list[Any], result: Any
     ) -> None:
         results = [leaf for leaf in tree_flatten(result)[0] if isinstance(leaf, torch.Tensor)]
-        mutable = func._schema.is_mutable
         real = None
         if all(leaf.numel() <= LARGEST_TWIN for leaf in results) and (
             name.rstrip("_") in _EXACT_ON_FLOATS or not any(leaf.is_floating_point() for leaf in results)
         ):
             real = self._evaluate(func, args, kwargs)
         if real is None:
-            if mutable:
-                for leaf in written(func, args, kwargs):
-                    self._forget(leaf)
+            for leaf in written(func, args, kwargs):
+                self._forget(leaf)
             return
         declared = any(self.declared(leaf) for leaf in flat if isinstance(leaf, torch.Tensor))
         twins = [leaf for leaf in tree_flatten(real)[0] if isinstance(leaf, torch.Tensor)]
@@ -221,15 +220,34 @@ class Literals(TorchFunctionMode):
             gradient = arguments.pop("requires_grad", False)
             if func is not torch.from_numpy:
                 arguments["device"] = _CPU
-            result = self._known.constant(func(*args, **arguments))
+            result = self._literal(func, args, arguments)
             return result.requires_grad_() if gradient else result
         if func is torch.Tensor.new_tensor and not isinstance(args[1], torch.Tensor):
-            arguments.pop("device", None)
             arguments.setdefault("dtype", args[0].dtype)
-            return self._known.constant(torch.tensor(args[1], **arguments, device=_CPU))
+            return self._literal(torch.tensor, args[1:], {**arguments, "device": _CPU})
         return func(*args, **arguments)
 
+    def _literal(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
+        args, kwargs = tree_map(self._python, (args, kwargs))
+        with _disable_current_modes():
+            real = func(*args, **kwargs)
+        return self._known.constant(real)
 
+    def _python(self, leaf: Any) -> Any:
+        """A tensor inside a literal is there for its number."""
+        if not isinstance(leaf, torch.Tensor):
+            return leaf
+        contents = self._known.contents(leaf)
+        if contents is None:
+            raise ExtractionError(f"a literal holds a {_dtype_name(leaf.dtype)} tensor whose contents are not known")
+        with _disable_current_modes():
+            return contents.item()
+
+
+# Operators that move running statistics on although their schemas do not say so.
+_SILENT_WRITES = {
+    f"aten::{name}": ("running_mean", "running_var") for name in ("native_batch_norm", "cudnn_batch_norm")
+}
 _INDEXING = frozenset(("index", "index_put", "index_put_", "_unsafe_index", "_unsafe_index_put"))
 _FROM_PYTHON = (torch.tensor, torch.as_tensor, torch.asarray, torch.from_numpy)
 _TO_PYTHON = (torch.Tensor.tolist, torch.Tensor.numpy)
@@ -241,13 +259,19 @@ def storage_key(tensor: torch.Tensor) -> int:
 
 
 def written(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[torch.Tensor]:
-    """Tensors that a call writes in place, by its schema."""
+    """Tensors whose contents a call writes in place, by its schema. (``squeeze_`` and its like change no contents.)"""
+    if torch.Tag.inplace_view in func.tags:
+        return []
     found: list[torch.Tensor] = []
-    for position, argument in enumerate(func._schema.arguments):
-        if argument.alias_info is None or not argument.alias_info.is_write:
-            continue
-        value = args[position] if position < len(args) else kwargs.get(argument.name)
-        found.extend(leaf for leaf in tree_flatten(value)[0] if isinstance(leaf, torch.Tensor))
+    values = {
+        argument.name: args[position] if position < len(args) else kwargs.get(argument.name)
+        for position, argument in enumerate(func._schema.arguments)
+    }
+    silent = _SILENT_WRITES.get(func._schema.name, ()) if values.get("training") else ()
+    for argument in func._schema.arguments:
+        if argument.name in silent or (argument.alias_info is not None and argument.alias_info.is_write):
+            leaves = tree_flatten(values[argument.name])[0]
+            found.extend(leaf for leaf in leaves if isinstance(leaf, torch.Tensor))
     return found
 
 

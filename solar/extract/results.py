@@ -15,8 +15,8 @@ def named_results(
 ) -> list[tuple[str, torch.Tensor]]:
     """Tensors of a nested result, depth first, with their names.
 
-    ``declared`` names them in order; a dict of exactly these names is taken by name. Without it a dict's keys are names,
-    and others are ``output`` or ``output.0``, ``output.1`` ... Raises ``error`` for anything that is not a tensor.
+    ``declared`` names them in order; a dict of exactly these names is taken by name. Without it a dict's keys are
+    names, and others are ``output`` or ``output.0``, ``output.1`` ... Raises ``error`` for anything that is no tensor.
     """
     found: list[tuple[str, Any]] = []
 
