@@ -68,9 +68,9 @@ class Build:
         """Whether anything depends on this result of the present node: outputs, or a write in place."""
         if self._live is None:
             self._live = {name for _, name in self.graph.outputs}
-            for node in reversed(self.graph.nodes):
-                if node.mutates or self._live.intersection(name for name in node.outputs if name):
-                    self._live.update((*node.reads(), *node.mutates))
+            for earlier in reversed(self.graph.nodes):
+                if earlier.mutates or self._live.intersection(name for name in earlier.outputs if name):
+                    self._live.update((*earlier.reads(), *earlier.mutates))
         node = self._node
         assert node is not None
         return position < len(node.outputs) and node.outputs[position] in self._live

@@ -74,7 +74,9 @@ def convert(graph: OperatorGraph) -> Program:
             tensor = graph.tensors[name]
             if tensor.values is not None and tensor.storage not in changing:
                 values.setdefault(build.values[name], tensor.values)
-        _convert_node(build, memory, node)
+        # Where a rule leaves out a result that no output needs, what would read it is needed by none either.
+        if all(name in build.values for name in node.reads()) or build.wanted(0):
+            _convert_node(build, memory, node)
     build.enter(Node("return", "return", {}, ()))
     outputs, aliases = _results(build, memory)
     ops = _without_idle(build, [name for _, name in outputs])
