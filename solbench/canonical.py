@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import accumulate
 from typing import Any
 
@@ -24,8 +24,10 @@ _DIGEST = re.compile(r"blake3:[0-9a-f]{64}\Z")
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _STEP = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
-# An integer too long for a double to hold exactly; digits after a point do not count.
-_LONG_INTEGER = re.compile(rb"(?<![0-9.])[0-9]{16}")
+# A number whose integral part is too long for a double to hold exactly, and some strings that look like one.
+_LONG_INTEGER = re.compile(rb"(?:^|[:,\[\s])-?[0-9]{16}")
+_WITH_EXPONENT = re.compile(r"(?<=[:,\[])-?[0-9](?:\.[0-9]+)?e[-+][0-9]+(?=[,\]}])")
+_BEYOND_BASIC_PLANE = re.compile("[\U00010000-\U0010ffff]")
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
@@ -60,19 +62,25 @@ def parse(data: bytes, where: str = "manifest") -> Any:
 
 def loads(data: bytes, where: str = "manifest") -> Any:
     """Parse, and require that the bytes are exactly the canonical form of what they say (code ``json-canonical``)."""
-    # Python's own writer gives the same answer sooner, where it and RFC 8785 agree: ASCII text, short integers, and
-    # floats that both spell alike.
-    long_integers = _LONG_INTEGER.search(data) is not None
-    alike = data.isascii() and not long_integers
+    # Python's own writer gives the same answer several times sooner: it differs from RFC 8785 in long integers, in
+    # the order of keys beyond the basic plane, and in the spelling of some floats, which are collected while reading.
+    spellings: dict[str, str] = {}
+    alike = True
 
     def number(text: str) -> float:
         nonlocal alike
         result = _finite(text)
-        alike = alike and "e" not in text and not text.endswith(".0") and repr(result) == text
+        python = repr(result)
+        if python != text or "e" in text or text.endswith(".0"):
+            if rfc8785.dumps(result) == text.encode():
+                spellings[python] = text
+            else:
+                alike = False
         return result
 
+    long_integers = _LONG_INTEGER.search(data) is not None
     value = _parse(data, where, number, long_integers)
-    if (_python_json(value) if alike else dumps(value)) != data:
+    if not (alike and not long_integers and _python_json(value, spellings) == data) and dumps(value) != data:
         raise MalformedError("json-canonical", where, "bytes are not in canonical form (RFC 8785)")
     return value
 
@@ -119,8 +127,15 @@ def _parse(data: bytes, where: str, number: Callable[[str], float], long_integer
     return value
 
 
-def _python_json(value: Any) -> bytes:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+def _python_json(value: Any, spellings: Mapping[str, str]) -> bytes | None:
+    """What Python writes, floats spelled as they were read; None where its order of keys may be another."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    if not text.isascii() and _BEYOND_BASIC_PLANE.search(text):
+        return None
+    if spellings:
+        # Where this hits inside a string the result differs from what was read, and the slow way decides.
+        text = _WITH_EXPONENT.sub(lambda match: spellings.get(match[0], match[0]), text)
+    return text.encode()
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

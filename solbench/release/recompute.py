@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from solar.errors import SolarError
-from solbench import canonical
 from solbench.errors import InputError, IntegrityError
 from solbench.model.definition import Definition
 from solbench.model.workload import Workload
 from solbench.release.findings import Findings
 from solbench.release.root import STAGES, describe
+from solbench.release.schemas import machine, same
 from solbench.score import score_sections
 from solbench.store import Descriptor, encode
 
@@ -200,7 +200,7 @@ def _compare(
     level: str, code: str, where: str, expected: Mapping[str, Any], found: Mapping[str, Any], findings: Findings
 ) -> None:
     for field in sorted(expected.keys() | found.keys()):
-        if expected.get(field) != found.get(field) or (field in expected) != (field in found):
+        if (field in expected) != (field in found) or not same(expected.get(field), found.get(field)):
             which = "count-mismatch" if field in _COUNTS else code
             findings.add(level, which, f"{where}: {field}", expected.get(field), found.get(field))
 
@@ -209,7 +209,6 @@ def bounds(sections: Sections, load: Load, findings: Findings) -> int:
     """Every bound from its IR and its machine model, derived again; equality is exact. Returns their number."""
     from solar import einsum
     from solar.bound import bound
-    from solbench.release.schemas import machine
 
     machines: dict[str, Any] = {}
     programs: dict[str, Any] = {}
@@ -236,19 +235,17 @@ def bounds(sections: Sections, load: Load, findings: Findings) -> int:
                 machines[target] = machine(load("bounds", sections["bounds"][f"hardware/{target}"]))
             rejected = tuple(artifact["rejected_formats"])
             result = dict(bound(programs[graph.digest], machines[target], rejected_formats=rejected))
-            written = canonical.dumps(result)
         except SolarError as error:
-            reason, written = str(error), canonical.dumps(None)
-        except (*_BROKEN, IntegrityError) as error:
+            reason = str(error)
+        except _BROKEN as error:
             findings.add("bounds", "cannot-recompute", where, "a bound", f"{type(error).__name__}: {error}")
             continue
-        if written != canonical.dumps(artifact["result"]) or artifact["reason"] != reason:
-            if result is None or artifact["result"] is None:
+        if result is None or artifact["result"] is None:
+            if artifact["result"] is not None or artifact["reason"] != reason:
                 stated = artifact["reason"] if artifact["result"] is None else "a bound"
                 findings.add("bounds", "bound-mismatch", where, reason or "a bound", stated)
-            else:
-                plain = canonical.parse(written)
-                _compare("bounds", "bound-mismatch", where, plain, artifact["result"], findings)
+        elif not same(result, artifact["result"]):
+            _compare("bounds", "bound-mismatch", where, result, artifact["result"], findings)
     return derived
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
@@ -9,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from solar.errors import HardwareError, SolarError
-from solbench import canonical
-from solbench.errors import InputError, IntegrityError
+from solbench.errors import InputError
 from solbench.model.definition import Definition
 from solbench.model.record import Descriptor, Value
 from solbench.model.release import Release, Section
@@ -114,7 +114,10 @@ SCHEMAS: Final[Mapping[str, str]] = {
 
 
 def violation(kind: str, value: Any, data: bytes) -> tuple[str, object, object] | None:
-    """(code, expected, found) for an artifact that breaks its contract, or None. ``data`` are its canonical bytes."""
+    """(code, expected, found) for a parsed artifact that breaks the contract of its kind, or None.
+
+    ``data``: the canonical bytes that ``value`` was parsed from.
+    """
     if kind in RAW_KINDS:
         return None
     if not isinstance(value, dict) or value.get("kind") != kind:
@@ -130,10 +133,11 @@ def violation(kind: str, value: Any, data: bytes) -> tuple[str, object, object] 
     body = {name: entry for name, entry in value.items() if name != "kind"}
     try:
         written = _READERS[kind](body) if kind in _READERS else MODELS[kind].load(body, kind).as_dict()
-        same = canonical.dumps({**written, "kind": kind}) == data
-    except (InputError, IntegrityError, SolarError) as error:
+    except (InputError, SolarError) as error:
         return "schema", "the contract of its kind", error
-    if not same:
+    written["kind"] = kind
+    # Python's writer settles most artifacts at once; the others hold floats or text that it spells differently.
+    if json.dumps(written, sort_keys=True, separators=(",", ":")).encode() != data and not same(written, value):
         return "schema", "every field as its contract writes it", "defaults left out, or values of other types"
     return None
 
@@ -148,6 +152,21 @@ def _operator_graph(body: dict[str, Any]) -> dict[str, Any]:
     from solar.graph import from_dict, to_dict
 
     return to_dict(from_dict(body))
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two plain JSON values have the same canonical form: equal, and a truth value only equal to itself."""
+    if isinstance(one, dict):
+        return isinstance(other, dict) and one.keys() == other.keys() and all(same(v, other[k]) for k, v in one.items())
+    if isinstance(one, (list, tuple)):
+        return (
+            isinstance(other, (list, tuple))
+            and len(one) == len(other)
+            and all(same(a, b) for a, b in zip(one, other, strict=True))
+        )
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    return bool(one == other)
 
 
 def machine(artifact: Mapping[str, Any]) -> Machine:
@@ -172,7 +191,7 @@ def _hardware(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _as_is(body: dict[str, Any]) -> dict[str, Any]:
-    return body
+    return dict(body)
 
 
 _READERS: Final[Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]]] = {
