@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from solbench.errors import InputError
-from solbench.model.definition import AxisConst, AxisVar, Definition, resolve_shape
+from solbench.model.definition import AxisConst, AxisExpr, AxisVar, Definition, resolve_shape
+from solbench.model.expression import names_in
 from solbench.model.workload import Constant, ScalarInput, Values, Workload
 
 LIMIT_ELEMENTS = 2**20
@@ -64,9 +65,15 @@ def _half(size: int, definition: Definition, name: str) -> int | None:
     if size < 16 or (isinstance(definition.axes[name], AxisConst) and size <= _LARGE_CONSTANT):
         return None
     half = size // 2
-    if size % 32 == 0:
+    if size % 32 == 0 and (half % 32 == 0 or _is_divided(definition, name)):
         return half if half % 32 == 0 else None
     return half | 1 if size % 2 else half & ~1
+
+
+def _is_divided(definition: Definition, name: str) -> bool:
+    """Whether an expression divides the axis (blocks of a quantised format, halves of a head)."""
+    expressions = [axis.expression for axis in definition.axes.values() if isinstance(axis, AxisExpr)]
+    return any(name in names_in(text, name) and ("/" in text or "%" in text) for text in expressions)
 
 
 def _fixed_axes(definition: Definition, workload: Workload, axes: Mapping[str, int]) -> set[str]:

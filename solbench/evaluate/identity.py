@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
-from typing import Any
 
 from solbench import canonical, store
 from solbench.corpus.load import Problem
