@@ -234,7 +234,11 @@ def test_what_a_workload_fixes_stays() -> None:
         },
     )
     instance = reduced(made.definition, made.workloads[0], limit=1000)
-    assert instance.axes == {"T": 1024, "S": 3, "H": 32, "K": 64}
+    assert instance.axes == {"T": 1024, "S": 3, "H": 8, "K": 64}
+    # An axis that an expression divides keeps its multiples of 32.
+    definition["axes"]["G"] = {"type": "expr", "expression": "H // 32"}
+    made = problem(definition, axes=dict(made.workloads[0].axes), inputs=made.workloads[0].as_dict()["inputs"])
+    assert reduced(made.definition, made.workloads[0], limit=1000).axes["H"] == 32
 
 
 ROOT = Path(__file__).parents[3] / "problems"
