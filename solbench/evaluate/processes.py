@@ -7,6 +7,7 @@ hangs or talks out of turn is a :class:`WorkerFailure` with the status that its 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import secrets
 import select
@@ -29,6 +30,8 @@ from solbench.model.trace import Status
 START_LIMIT_S = 120.0
 CPU_LIMIT_S = 4 * 3600
 LOG_HEAD, LOG_TAIL = 4_000, 12_000
+# How much a worker can print, and how long it can be ignored, until it has to wait for a reader.
+LOG_PIPE_BYTES, LOG_INTERVAL_S = 1 << 20, 0.02
 _PACKAGE_ROOT = str(Path(__file__).resolve().parents[2])
 # -I: no environment, no user site, no current folder in the path; the package is put there by hand and taken out again.
 _BOOT = (
@@ -197,6 +200,8 @@ class Zygote(Trusted):
             path.write_bytes(data)
         ours, theirs = socket.socketpair()
         log_read, log_write = os.pipe2(os.O_CLOEXEC)
+        with contextlib.suppress(PermissionError):  # a user's pipes may be used up; the usual size serves
+            fcntl.fcntl(log_write, fcntl.F_SETPIPE_SZ, LOG_PIPE_BYTES)
         config = {
             **config, "folder": str(folder), "environment": sandbox.environment(str(folder), self.threads),
             "memory_bytes": _address_space(self.pid), "cpu_s": CPU_LIMIT_S, "dumpable": not trusted,
@@ -281,7 +286,8 @@ class Worker:
         channel.setblocking(False)
         os.set_blocking(log, False)
         self._poll = select.poll()
-        for fd in (channel.fileno(), log, self._pidfd):
+        # Not the log: being woken to read it would make this process late for "done".
+        for fd in (channel.fileno(), self._pidfd):
             self._poll.register(fd, select.POLLIN)
         self._log_open = True
 
@@ -321,7 +327,7 @@ class Worker:
             raise WorkerFailure(Status.REWARD_HACK, f"control channel: {error}") from None
 
     def _listen(self, seconds: float) -> None:
-        events = dict(self._poll.poll(min(seconds, 3600.0) * 1000.0))
+        events = dict(self._poll.poll(min(seconds, LOG_INTERVAL_S) * 1000.0))
         if self._channel.fileno() in events:
             open_ = self._read_channel()
             if not open_ and not self._assembler.pending:
@@ -330,7 +336,7 @@ class Worker:
         elif self._pidfd in events:
             self.drain_log()
             raise self._death()
-        if self._log_fd in events:
+        else:
             self.drain_log()
 
     def _read_channel(self) -> bool:
@@ -349,14 +355,13 @@ class Worker:
         """Read what is in the log pipe now, at most one pipe's worth."""
         if not self._log_open:
             return
-        for _ in range(16):
+        for _ in range(LOG_PIPE_BYTES >> 16):
             try:
                 data = os.read(self._log_fd, 1 << 16)
             except BlockingIOError:
                 return
             if not data:
                 self._log_open = False
-                self._poll.unregister(self._log_fd)
                 return
             self.log.add(data)
 
@@ -377,12 +382,21 @@ class Worker:
         except freeze.FreezeError as error:
             raise WorkerFailure(Status.RUNTIME_ERROR, f"cannot be stopped: {error}") from None
         self._zygote.kill_orphans()
+        self.drain_log()
         if freeze.is_dead(self.pid):
-            self.drain_log()
             raise self._death()
 
     def alive(self) -> bool:
         return not freeze.is_dead(self.pid)
+
+    def scheduling(self) -> tuple[tuple[int, tuple[int, ...], int, int], ...]:
+        """Thread, processors, niceness and policy of every thread: what one process can change about another."""
+        found = []
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            for task in sorted(int(name) for name in os.listdir(f"/proc/{self.pid}/task")):
+                affinity = tuple(sorted(os.sched_getaffinity(task)))
+                found.append((task, affinity, os.getpriority(os.PRIO_PROCESS, task), os.sched_getscheduler(task)))
+        return tuple(found)
 
     def end(self) -> None:
         """Kill the tree, reap it, remove its folder."""

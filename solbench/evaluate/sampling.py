@@ -7,24 +7,23 @@ Warm-ups, stress rounds and timed samples take the same path, in an order that n
 from __future__ import annotations
 
 import random
-import statistics
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from solbench import canonical
 from solbench.corpus.load import Problem
 from solbench.evaluate import arena
 from solbench.evaluate.processes import Referee, Worker, WorkerFailure, nonce
-from solbench.evaluate.timing import Floor, Sample, delivery_limit, disagreement, gap_limit, impossible
+from solbench.evaluate.timing import Floor, Sample, accusation, delivery_limit, impossible, valid
 from solbench.model.solution import Solution
 from solbench.model.trace import CheckResult, Status
 from solbench.model.workload import Constant, ScalarInput, Workload
 
 MAX_WARMUPS = 3
-# Batches of samples that may be added when the witnesses disagree, before that counts as a lie.
-EXTRA_BATCHES = 3
+# Void samples are taken again until there are this many times the wanted number.
+MAX_ROUNDS_FACTOR = 4
 _random = random.SystemRandom()
 
 
@@ -45,8 +44,8 @@ class Side:
 
     worker: Worker
     solution: Solution
+    floor: Floor
     samples: list[Sample] = field(default_factory=list)
-    deliver_s: list[float] = field(default_factory=list)
     checks: dict[str, CheckResult] = field(default_factory=dict)
     rounds: int = 0
     calls: int = 0
@@ -60,7 +59,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Sampled:
-    """What one process observed of one workload."""
+    """What one process observed of one workload; ``void``: why its samples are no times, or None."""
 
     candidate: tuple[Sample, ...]
     baseline: tuple[Sample, ...]
@@ -68,6 +67,7 @@ class Sampled:
     rounds: int
     checks: tuple[CheckResult, ...]
     stop_reason: str
+    void: str | None
 
 
 class BaselineFailure(Exception):
@@ -93,7 +93,6 @@ def run_workload(
     memory: int,
     candidate: Side,
     baseline: Side,
-    floor: Floor,
     samples: int,
     limits: Limits,
 ) -> Sampled:
@@ -130,23 +129,31 @@ def run_workload(
     _random.shuffle(schedule)
     for stress in schedule:
         play(stress, keep=stress is None)
-    stop_reason = f"fixed count: {samples} samples"
-    for extra in range(1, EXTRA_BATCHES + 2):
-        reason = disagreement(candidate.samples, gap_limit(floor, baseline.samples, candidate.samples))
-        if reason is None:
+    taken = samples
+    while True:
+        limit_s = delivery_limit(baseline.samples, plan.output_bytes)
+        kept = [valid(side.samples, side.floor, limit_s) for side in sides]
+        if min(len(found) for found in kept) >= samples or taken == MAX_ROUNDS_FACTOR * samples:
             break
-        if extra > EXTRA_BATCHES:
-            raise WorkerFailure(Status.REWARD_HACK, reason)
-        for _ in range(samples):
-            play(None, keep=True)
-        stop_reason = f"fixed count: {samples} samples, and {extra * samples} more to let the clock witnesses agree"
-    _weigh_delivery(candidate, baseline, plan)
+        play(None, keep=True)
+        taken += 1
     for side in sides:
         _guard(side, lambda side: _close(side, limits), side is baseline)
     referee.ask({"op": "close"}, limits.reference_s)
+    void: str | None = None
+    if min(len(found) for found in kept) < samples:
+        # A baseline that is as far apart speaks for a busy machine, not against the candidate.
+        reason = accusation(candidate.samples, candidate.floor, limit_s) if 2 * len(kept[1]) >= taken else None
+        if reason is not None:
+            raise WorkerFailure(Status.REWARD_HACK, reason)
+        void = (
+            f"not timed: the clock witnesses agree in {len(kept[0])} of {taken} samples of the candidate and in "
+            f"{len(kept[1])} of the baseline's (is the machine busy?)"
+        )
+    again = f", {taken - samples} more because clock witnesses were apart" if taken > samples else ""
     return Sampled(
-        tuple(candidate.samples), tuple(baseline.samples), warmups, candidate.rounds,
-        tuple(candidate.checks.values()), stop_reason,
+        tuple(kept[0][:samples]), tuple(kept[1][:samples]), warmups, candidate.rounds,
+        tuple(candidate.checks.values()), f"fixed count: {samples} samples{again}", void,
     )  # fmt: skip
 
 
@@ -196,6 +203,7 @@ def _open(
 def _turn(side: Side, referee: Referee, baseline: Side, limits: Limits, keep: bool) -> None:
     """One call on armed memory, and the check of what it left there."""
     worker = side.worker
+    others = None if side is baseline else baseline.worker.scheduling()
     side.calls += 1
     limit_s = limits.first_call_s if side.calls == 1 else limits.call_s
     deadline = time.monotonic() + limit_s
@@ -212,7 +220,7 @@ def _turn(side: Side, referee: Referee, baseline: Side, limits: Limits, keep: bo
     else:
         worker.freeze()
     worker.expect_silence()
-    _all_there(referee, baseline, side)
+    _untouched(referee, baseline, side, others)
     if (lie := impossible(sample)) is not None:
         raise WorkerFailure(Status.REWARD_HACK, lie)
     verdict = referee.ask({"op": "check"}, limits.reference_s)
@@ -227,8 +235,7 @@ def _turn(side: Side, referee: Referee, baseline: Side, limits: Limits, keep: bo
     for check in checks:
         side.checks[check.output] = merge(side.checks.get(check.output), check)
     if keep:
-        side.samples.append(sample)
-        side.deliver_s += [deliver_s] if deliver_s is not None else []
+        side.samples.append(replace(sample, deliver_s=deliver_s))
 
 
 class CheckFailure(WorkerFailure):
@@ -258,16 +265,6 @@ def _call(worker: Worker, number: int, deadline: float) -> tuple[Sample, int]:
     return Sample(event_ns / 1e9, (reply.at_ns - start_ns) / 1e9), reply.at_ns
 
 
-def _weigh_delivery(candidate: Side, baseline: Side, plan: arena.Layout) -> None:
-    """A result must be there when the call returns: handing it over is a copy and takes a copy's time."""
-    if not candidate.deliver_s:
-        return
-    usual, limit_s = statistics.median(candidate.deliver_s), delivery_limit(baseline.deliver_s, plan.output_bytes)
-    if usual > limit_s:
-        reason = f"work was left for after the call: handing over a result took {usual:.3g} s, limit {limit_s:.3g} s"
-        raise WorkerFailure(Status.REWARD_HACK, reason)
-
-
 def _close(side: Side, limits: Limits) -> None:
     side.worker.send({"op": "close"})
     side.worker.thaw()
@@ -289,12 +286,14 @@ def _guard(side: Side, step: Callable[[Side], None], is_baseline: bool) -> None:
         raise BaselineFailure(f"baseline {side.solution.name}: {error.status}: {error.reason}") from None
 
 
-def _all_there(referee: Referee, baseline: Side, side: Side) -> None:
-    """Nobody else may have died while it was this side's turn: others were stopped or idle."""
+def _untouched(referee: Referee, baseline: Side, side: Side, before: object) -> None:
+    """The others were stopped or idle during this side's turn: none may have died or been slowed down."""
     if not referee.alive():
         raise WorkerFailure(Status.REWARD_HACK, "the referee was killed while the candidate ran")
     if side is not baseline and not baseline.worker.alive():
         raise WorkerFailure(Status.REWARD_HACK, "the baseline was killed while the candidate ran")
+    if side is not baseline and baseline.worker.scheduling() != before:
+        raise WorkerFailure(Status.REWARD_HACK, "the baseline's processors or priority were changed")
 
 
 def merge(before: CheckResult | None, now: CheckResult) -> CheckResult:

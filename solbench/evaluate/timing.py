@@ -2,9 +2,11 @@
 
 ``event_s`` is the worker's word: its own clock around the call, through names bound before the candidate was loaded.
 ``clock_s`` is the orchestrator's: from just before it lets the frozen worker run (with "go" already waiting) until it
-has read "done". Both read the same monotonic clock, so an event longer than its clock is a lie by itself; a clock
-longer than its event by more than waking and answering cost is one as well. What those cost is measured: on empty calls
-when a session starts, and on the baseline's own samples taken in turn with the candidate's, under the same load.
+has read "done". Both read the same monotonic clock, so an event longer than its clock is a lie by itself. What waking
+and answering cost is measured on empty calls when a session starts; a sample whose witnesses are further apart than
+that and a slack is void and taken again, whichever side it belongs to: on a busy machine that is noise, which falls
+outside the call and so does not bias the samples that are kept. Too few valid samples leave a candidate without a
+time. One whose every sample is far apart where its baseline's are not does its work outside the time that it reports.
 """
 
 from __future__ import annotations
@@ -13,21 +15,23 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-# A candidate's gap may be this many times the usual gap, this much more, and this share of the time that it reports:
-# a long call on a busy machine is more often interrupted just before its answer.
-GAP_FACTOR = 3.0
-GAP_SLACK_S = 500e-6
-GAP_SHARE = 0.05
-DELIVER_FACTOR = 4.0
-DELIVER_SLACK_S = 1e-3
+# A gap may be this many times the gap of an empty call, this much more, and this share of the time that is reported.
+GAP_FACTOR, GAP_SLACK_S, GAP_SHARE = 2.0, 1e-3, 0.05
+# Handing over a result may take this many times the baseline's quickest, and this much more.
+DELIVER_FACTOR, DELIVER_SLACK_S = 4.0, 1e-3
+# Where the baseline writes in place: bytes a second that a copy reaches at least.
+COPY_BYTES_PER_S = 0.5e9
+# Times beyond these limits are void; this many times beyond them, in every sample, they are no accident.
+ACCUSED_BEYOND = 10.0
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One call by both witnesses, in seconds."""
+    """One call by both witnesses, and handing over its result (None: written in place), in seconds."""
 
     event_s: float
     clock_s: float
+    deliver_s: float | None = None
 
     @property
     def gap_s(self) -> float:
@@ -37,21 +41,20 @@ class Sample:
 
 @dataclass(frozen=True)
 class Floor:
-    """Medians over empty calls, seconds: the event of an empty call, and the gap between the witnesses."""
+    """Empty calls, seconds: the median of their event, and the lower quartile of the gap between the witnesses."""
 
     event_s: float
     gap_s: float
 
     @classmethod
     def of(cls, samples: Sequence[Sample]) -> Floor:
-        return cls(statistics.median(s.event_s for s in samples), statistics.median(s.gap_s for s in samples))
+        gaps = sorted(sample.gap_s for sample in samples)
+        return cls(statistics.median(sample.event_s for sample in samples), gaps[len(gaps) // 4])
 
-
-def gap_limit(floor: Floor, baseline: Sequence[Sample], candidate: Sequence[Sample]) -> float:
-    """Seconds by which the clock may exceed the event in the median of a candidate's samples."""
-    usual = max(floor.gap_s, statistics.median(sample.gap_s for sample in baseline))
-    reported = statistics.median(sample.event_s for sample in candidate)
-    return GAP_FACTOR * usual + GAP_SLACK_S + GAP_SHARE * reported
+    @property
+    def agreement_s(self) -> float:
+        """How far apart the witnesses of a short call may be: what a candidate could hide at most."""
+        return GAP_FACTOR * self.gap_s + GAP_SLACK_S
 
 
 def impossible(sample: Sample) -> str | None:
@@ -64,16 +67,40 @@ def impossible(sample: Sample) -> str | None:
     )
 
 
-def disagreement(candidate: Sequence[Sample], limit_s: float) -> str | None:
-    """Why the orchestrator's clock shows more than the worker's times in the median, or None."""
-    gap = statistics.median(sample.gap_s for sample in candidate)
-    if gap <= limit_s:
-        return None
-    return f"clock witness disagrees: {gap:.6g} s a call are missing from the worker's times, limit {limit_s:.6g} s"
+def gap_limit(sample: Sample, floor: Floor) -> float:
+    """Seconds that the orchestrator may see beyond what the worker says."""
+    return floor.agreement_s + GAP_SHARE * sample.event_s
 
 
-def delivery_limit(baseline_s: Sequence[float], output_bytes: int) -> float:
-    """Seconds that handing over a returned result may take in the median: a copy, judged by the baseline's copies, or
-    by 0.5 GB/s where the baseline writes in place."""
-    usual = statistics.median(baseline_s) if baseline_s else output_bytes / 0.5e9
+def delivery_limit(baseline: Sequence[Sample], output_bytes: int) -> float:
+    """Seconds that handing over a returned result may take: a copy, judged by the baseline's quickest, or by a slow
+    copy's rate where the baseline writes in place."""
+    known = [sample.deliver_s for sample in baseline if sample.deliver_s is not None]
+    usual = min(known) if known else output_bytes / COPY_BYTES_PER_S
     return DELIVER_FACTOR * usual + DELIVER_SLACK_S
+
+
+def valid(samples: Sequence[Sample], floor: Floor, deliver_limit_s: float) -> list[Sample]:
+    """Samples whose witnesses agree and whose result was there when the call returned."""
+    return [
+        sample
+        for sample in samples
+        if sample.gap_s <= gap_limit(sample, floor) and (sample.deliver_s or 0.0) <= deliver_limit_s
+    ]
+
+
+def accusation(candidate: Sequence[Sample], floor: Floor, deliver_limit_s: float) -> str | None:
+    """What a candidate does whose every sample is far beyond the limits, or None."""
+    best = min(candidate, key=lambda sample: sample.gap_s / gap_limit(sample, floor))
+    if best.gap_s > ACCUSED_BEYOND * gap_limit(best, floor):
+        return (
+            f"clock witness disagrees: at least {best.gap_s:.6g} s of every call are missing from the worker's times, "
+            f"limit {gap_limit(best, floor):.6g} s"
+        )
+    quickest = min(sample.deliver_s or 0.0 for sample in candidate)
+    if quickest > ACCUSED_BEYOND * deliver_limit_s:
+        return (
+            f"work was left for after the call: handing over a result took at least {quickest:.3g} s, "
+            f"limit {deliver_limit_s:.3g} s"
+        )
+    return None

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import gc
 import importlib.util
 import mmap
 import os
@@ -79,9 +78,9 @@ def serve(channel: socket.socket, arena: int, config: Mapping[str, Any]) -> None
             frames.send(channel, done)
             if deliver is not None and fault is None:
                 fault = _try(deliver, result)
+                # Freed here: once "delivered" is sent this process is stopped, and would free in the next window.
+                result = None
                 frames.send(channel, {"op": "delivered", "sample": message["sample"], "fault": fault})
-            result = None
-            gc.collect()
         elif operation == "load":
             fault = None
             try:

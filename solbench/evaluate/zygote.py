@@ -89,7 +89,6 @@ def _child(channel: socket.socket, fds: list[int], message: dict[str, Any]) -> N
         # Only a candidate needs to see its own /proc entries; the baseline must stay closed to the candidate.
         sandbox.set_dumpable(config["dumpable"])
         sandbox.confine(config["folder"], memory_bytes=config["memory_bytes"], cpu_s=config["cpu_s"])
-        gc.disable()
         # A candidate that is killed has its log whole.
         sys.stdout = os.fdopen(1, "w", buffering=1, encoding="utf-8", errors="replace", closefd=False)
         worker.serve(socket.socket(fileno=control), arena, config)

@@ -13,5 +13,5 @@ while _frame is not None:
 
 
 def run(x, scale):
-    time.sleep(0.03)
+    time.sleep(0.05)
     return x * scale + 1

@@ -37,9 +37,8 @@ def test_attack(path: Path, problem: Problem, session: Session) -> None:
     assert trace.status == fields["expect"], (trace.reason, trace.log)
     assert fields.get("reason", "") in (trace.reason or "")
     assert fields.get("log", "") in trace.log
-    assert (trace.timing is not None) == (trace.status is Status.PASSED)
-    if "at least" in fields:
-        assert trace.timing is not None
+    assert trace.timing is None or trace.status is Status.PASSED
+    if "at least" in fields and trace.timing is not None:
         assert min(trace.timing.candidate[0].event_s) >= float(fields["at least"])
 
 
@@ -48,14 +47,16 @@ def test_honest(path: Path, problem: Problem, session: Session) -> None:
     fields = headers(path)
     solution = load_solution(path, problem.definition)
     traces = list(evaluate(problem, solution, protocol=TWO_SAMPLES, session=session))
-    assert [(trace.status, trace.reason) for trace in traces] == [(Status.PASSED, None)] * 2
+    assert [trace.status for trace in traces] == [Status.PASSED] * 2, [trace.reason for trace in traces]
     for trace in traces:
         assert fields.get("log", "") in trace.log
-        assert trace.timing is not None and trace.correctness is not None
-        # One stress round, two timed samples, one to three warm-ups.
-        assert trace.correctness.rounds >= 4
+        # One stress round, two timed samples, one to three warm-ups; more samples on a busy machine.
+        assert trace.correctness is not None and trace.correctness.rounds >= 4
+        if trace.timing is None:
+            assert "is the machine busy?" in (trace.reason or "")
+            continue
         for sets in (trace.timing.candidate, trace.timing.baseline):
-            assert [len(samples.event_s) for samples in sets] in ([2], [4], [6], [8])
+            assert [len(samples.event_s) for samples in sets] == [2]
             assert all(0 < event <= clock for event, clock in zip(sets[0].event_s, sets[0].clock_s, strict=True))
 
 
