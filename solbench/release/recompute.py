@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from solar.errors import SolarError
+from solbench import canonical
 from solbench.errors import InputError, IntegrityError
 from solbench.model.definition import Definition
 from solbench.model.workload import Workload
@@ -110,9 +111,27 @@ def _graphs(sections: Sections, load: Load, definitions: Definitions) -> Iterato
             )
             if not fits:
                 yield f"{stage}: {name}", "a graph of a workload of the release", entry.kind
+            elif entry.kind == "attestation":
+                yield from _attestation(name, load(stage, entry), sections, load)
     for name in sections["workloads"]:
         if name not in sections["graphs"]:
             yield f"graphs: {name}", "an operator graph, or why there is none", "nothing"
+
+
+def _attestation(name: str, artifact: Mapping[str, Any], sections: Sections, load: Load) -> Iterator[Problem]:
+    """An attestation names the definition and the IR beside it; the IR by its content, without the artifact's kind."""
+    stated = {subject["name"]: subject["digest"].get("blake3") for subject in artifact["subject"]}
+    workload = name.removesuffix("/attestation")
+    definition = sections["corpus"].get(workload.rpartition("/")[0])
+    graph = sections["einsums"].get(f"{workload}/graph")
+    if graph is None or graph.kind != "einsum-graph":
+        yield f"einsums: {name}", "an IR that it attests", "none"
+        return
+    content = canonical.digest(canonical.dumps(_body(load("einsums", graph))))
+    expected = {"definition": {definition.digest} if definition else set(), "einsum-graph": {content, graph.digest}}
+    for subject, digests in expected.items():
+        if f"blake3:{stated.get(subject)}" not in digests:
+            yield f"einsums: {name}: subject {subject}", " or ".join(sorted(digests)), stated.get(subject)
 
 
 def _bounds(sections: Sections, load: Load, definitions: Definitions) -> Iterator[Problem]:

@@ -83,6 +83,31 @@ class OmissionRecord(Omission):
     schema_: Literal["solbench.omission.v1"] = Field("solbench.omission.v1", alias="schema")
 
 
+class Subject(Value):
+    """What a statement is about."""
+
+    name: str
+    digest: dict[str, str]
+
+
+class Replay(Value):
+    """What a verifier reads of a replay's result."""
+
+    model_config = ConfigDict(extra="allow")
+    verdict: Literal["passed"]
+    seeds: tuple[int, ...] = Field(min_length=1)
+
+
+class Attestation(Value):
+    """Statement that an IR computed what its reference computes, on seeded inputs; only a replay can repeat that."""
+
+    schema_: Literal["solar.attestation.v1"] = Field("solar.attestation.v1", alias="schema")
+    type_: Literal["https://in-toto.io/Statement/v1"] = Field("https://in-toto.io/Statement/v1", alias="_type")
+    subject: tuple[Subject, ...]
+    predicate_type: str = Field(alias="predicateType")
+    predicate: Replay
+
+
 class NoGraph(Value):
     """Why a workload has no graph."""
 
@@ -94,6 +119,7 @@ MODELS: Final[Mapping[str, type[Value]]] = {
     "definition": Definition,
     "solution": Solution,
     "workload": Instance,
+    "attestation": Attestation,
     "no-graph": NoGraph,
     "bound": Bound,
     "measurement-set": SetHeader,
@@ -108,7 +134,6 @@ SCHEMAS: Final[Mapping[str, str]] = {
     **{kind: model.model_fields["schema_"].default for kind, model in MODELS.items()},
     "operator-graph": "solar.operator-graph.v1",
     "einsum-graph": "solar.einsum-graph.v1",
-    "attestation": "solar.attestation.v1",
     "hardware": "solar.hardware.v1",
 }
 
@@ -190,14 +215,8 @@ def _hardware(body: dict[str, Any]) -> dict[str, Any]:
     return dict(found.to_dict())
 
 
-def _as_is(body: dict[str, Any]) -> dict[str, Any]:
-    return dict(body)
-
-
 _READERS: Final[Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]]] = {
     "einsum-graph": _einsum_graph,
     "hardware": _hardware,
     "operator-graph": _operator_graph,
-    # A statement about a run of PyTorch; only --replay can repeat that.
-    "attestation": _as_is,
 }

@@ -87,6 +87,18 @@ def program(n: int) -> dict[str, Any]:
     return einsum.to_dict(einsum.Program("aten", {"x": tensor, "y": tensor}, (("x", "x"),), (("y", "y"),), (mul,)))
 
 
+def attestation(of: Descriptor, n: int) -> dict[str, Any]:
+    content = canonical.digest(canonical.dumps(program(n)))
+    subjects = {"definition": of.digest, "einsum-graph": content}
+    return {
+        "schema": "solar.attestation.v1",
+        "_type": "https://in-toto.io/Statement/v1",
+        "subject": [{"name": k, "digest": {"blake3": v.removeprefix("blake3:")}} for k, v in subjects.items()],
+        "predicateType": "https://example.org/replay/v1",
+        "predicate": {"verdict": "passed", "seeds": [1, 2], "sizes": "small"},
+    }
+
+
 def machine(target: str) -> dict[str, Any]:
     return {**hardware.load("gfx1200").to_dict(), "name": target}
 
@@ -188,8 +200,7 @@ def build_store(root: Path) -> Store:
             instances[key, uuid] = stages.put("workloads", name, "workload", instance)
             stages.put("graphs", name, "operator-graph", operator_graph(n))
             ir = stages.put("einsums", f"{name}/graph", "einsum-graph", program(n))
-            attestation = {"schema": "solar.attestation.v1", "graph": ir.digest, "verdict": "equal", "seeds": [1, 2]}
-            attested = stages.put("einsums", f"{name}/attestation", "attestation", attestation)
+            attested = stages.put("einsums", f"{name}/attestation", "attestation", attestation(definitions[key], n))
             for target, model in machines.items():
                 result = solar.bound.bound(einsum.from_dict(program(n)), schemas.machine(machine(target)))
                 bounds[key, uuid, target] = result["t_sol_s"]

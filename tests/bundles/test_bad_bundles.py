@@ -491,7 +491,11 @@ def changed(**fields: object) -> Callable[[Any], Any]:
         ("graphs", f"{SCALE}/w1", changed(outputs=[["y", "z"]]), "schema", 1),
         ("einsums", f"{SCALE}/w1/graph", changed(outputs=[["y", "z"]]), "schema", 1),
         ("einsums", f"{SCALE}/w1/graph", changed(more={}), "schema", 1),
+        ("einsums", f"{SCALE}/w1/attestation", changed(subject=[]), "cross-ref", 1),
+        ("einsums", f"{SCALE}/w1/attestation", changed(predicate={"verdict": "failed", "seeds": [1]}), "schema", 1),
+        ("einsums", f"{SCALE}/w1/attestation", changed(predicate={"verdict": "passed", "seeds": []}), "schema", 1),
         ("bounds", "hardware/cpu", changed(name="other"), "cross-ref", 1),
+        ("bounds", "hardware/cpu", changed(engines={}), "schema", 1),
         ("bounds", f"{SCALE}/w1@cpu", changed(target="gfx1200"), "cross-ref", 1),
         ("bounds", f"{SCALE}/w1@cpu", changed(rejected_formats=["float16"]), "cross-ref", 1),
         ("bounds", f"{SCALE}/w1@cpu", changed(reason="both"), "schema", 1),
@@ -546,6 +550,35 @@ def test_a_bound_that_its_graph_does_not_give(folder: Path) -> None:
     result = verify(folder)
     assert codes(result) == ["bound-mismatch"]
     assert result.errors[0].path.endswith(": t_sol_s")
+
+
+def test_an_attestation_of_another_graph(folder: Path) -> None:
+    other = json.loads(an_object(folder, "einsums", f"{SCALE}/w2/attestation").read_bytes())
+    rewrite(folder, "einsums", f"{SCALE}/w1/attestation", lambda value: other)
+    result = verify(folder)
+    assert "cross-ref" in codes(result)
+    assert any(error.path.endswith("subject einsum-graph") for error in result.errors)
+
+
+def test_a_graph_of_other_work(folder: Path) -> None:
+    """The bound is derived from the graph, so a graph with half the data gives another bound."""
+
+    def smaller(value: Any) -> Any:
+        for tensor in value["tensors"].values():
+            tensor["shape"] = [tensor["shape"][0] // 2]
+        return value
+
+    rewrite(folder, "einsums", f"{SCALE}/w2/graph", smaller)
+    assert verify(folder).exit_code == 1
+
+
+def test_a_machine_model_that_contradicts_its_published_figure(folder: Path) -> None:
+    def faster(value: Any) -> Any:
+        value["memory"]["published_bytes_per_s"] *= 2
+        return value
+
+    rewrite(folder, "bounds", "hardware/gfx1200", faster)
+    refused(verify(folder), "schema")
 
 
 def test_a_bound_withdrawn_without_reason(folder: Path) -> None:
