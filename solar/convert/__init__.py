@@ -62,9 +62,10 @@ copy (data movement that must materialise): clone{}, cat{dim}, pad{before,after,
 index (operand 0 is the data): gather{dim} (data, index), index_select{dim} (data, index 1-d), embedding{} (table, index
   of any rank: result = index shape + row), index{dims} (data, one index tensor per listed dimension, broadcast
   together; the broadcast dimensions replace the listed ones where those are adjacent, else they come first),
-  scatter{dim,reduce} (data, index, source; the source may be a scalar "2"; ``reduce``: null | "add" | "mul" | "amax" | "amin"),
-  index_put{dims,accumulate} (data, indices..., values; values may be a scalar, at the last position), index_add{dim}
-  (data, index, source), searchsorted{right} (sorted sequence, values). An index may be negative, counting from the end.
+  scatter{dim,reduce} (data, index, source; the source may be a scalar "2"; ``reduce``: null | "add" | "mul" | "amax"
+  | "amin"), index_put{dims,accumulate} (data, indices..., values; values may be a scalar, at the last position),
+  index_add{dim} (data, index, source), searchsorted{right} (sorted sequence, values). An index may be negative,
+  counting from the end.
 
 scan {dim}: cumsum cumprod logcumsumexp (one result), cummax cummin (values, positions).
 sort: sort{dim,descending,stable} (values, positions), topk{dim,k,largest,sorted} (values, positions).

@@ -101,8 +101,13 @@ def _average_pool(rank: int) -> Rule:
         shape = build.shape(value)
         lead = [f"n{i}" for i in range(len(shape) - rank)]
         ys, rs = [f"y{i}" for i in range(rank)], [f"r{i}" for i in range(rank)]
-        indices = dict(zip(lead, shape)) | dict(zip(ys, outer)) | dict(zip(rs, kernel))
-        places = [affine((y, s), (r, 1), offset=-p) for y, r, s, p in zip(ys, rs, stride, padding)]
+        # A dimension pooled by one (1-d pooling comes as 2-d) has no index inside the window.
+        inside = {r: k for r, k in zip(rs, kernel) if k > 1}
+        indices = dict(zip(lead, shape)) | dict(zip(ys, outer)) | inside
+        places = [
+            affine((y, s), *(((r, 1),) if r in inside else ()), offset=-p)
+            for y, r, s, p in zip(ys, rs, stride, padding)
+        ]
         wide = build.wide(value)
         total = build.einsum("window_sum", [wide], indices, [[*lead, *places]], [*lead, *ys], build.dtype(wide))
         counts = _counts(a, shape[-rank:], outer, kernel, stride, padding)
