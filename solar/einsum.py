@@ -157,9 +157,16 @@ def _validate_einsum(program: Program, op: Op, where: str) -> None:
                 f"{where}: operand {name!r} has rank {len(program.tensors[name].shape)}, its map {len(dims)}"
             )
         for form in dims:
-            for index, _ in form["terms"]:
+            for index, coefficient in form["terms"]:
                 if index not in indices:
                     raise GraphError(f"{where}: unknown index {index!r}")
+                if type(coefficient) is not int:
+                    raise GraphError(f"{where}: coefficient {coefficient!r} of {index!r} is not an integer")
+            if type(form["offset"]) is not int:
+                raise GraphError(f"{where}: offset {form['offset']!r} is not an integer")
+    for index, extent in indices.items():
+        if type(extent) is not int or extent < 0:
+            raise GraphError(f"{where}: index {index!r} has extent {extent!r}")
     shape = tuple(indices.get(index, -1) for index in output)
     if shape != program.tensors[op.outputs[0]].shape:
         raise GraphError(f"{where}: output indices give {shape}, tensor has {program.tensors[op.outputs[0]].shape}")
@@ -199,7 +206,7 @@ def from_dict(value: Mapping[str, Any]) -> Program:
             raise GraphError(f"schema: {value['schema']!r}, expected {SCHEMA!r}")
         program = Program(
             path=value["path"],
-            tensors={n: Tensor(tuple(t["shape"]), t["dtype"]) for n, t in value["tensors"].items()},
+            tensors={n: Tensor(_whole(t["shape"]), t["dtype"]) for n, t in value["tensors"].items()},
             inputs=tuple((d, t) for d, t in value["inputs"]),
             outputs=tuple((d, t) for d, t in value["outputs"]),
             ops=tuple(
@@ -210,9 +217,15 @@ def from_dict(value: Mapping[str, Any]) -> Program:
             aliases=dict(value["aliases"]),
             structures=dict(value.get("structures", {})),
         )
+        return validate(program)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise GraphError(f"einsum-graph: {type(error).__name__}: {error}") from None
-    return validate(program)
+
+
+def _whole(values: Any) -> tuple[int, ...]:
+    if not isinstance(values, list) or any(type(value) is not int for value in values):
+        raise GraphError(f"einsum-graph: {values!r} is not a list of integers")
+    return tuple(values)
 
 
 def _plain(value: Any) -> Any:

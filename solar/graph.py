@@ -203,9 +203,9 @@ def from_dict(value: Mapping[str, Any]) -> OperatorGraph:
             scalars={name: _structured(item) for name, item in value["scalars"].items()},
             in_place=tuple(value["in_place"]),
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        return validate(graph)
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise GraphError(f"operator-graph: {type(error).__name__}: {error}") from None
-    return validate(graph)
 
 
 def _tensor_dict(tensor: Tensor) -> dict[str, Any]:
@@ -224,13 +224,18 @@ def _tensor_dict(tensor: Tensor) -> dict[str, Any]:
 def _tensor(entry: Mapping[str, Any]) -> Tensor:
     values = entry.get("values")
     return Tensor(
-        tuple(entry["shape"]),
+        _whole(entry["shape"]),
         entry["dtype"],
-        tuple(entry["strides"]),
-        entry["storage"],
-        entry["offset"],
+        _whole(entry["strides"]),
+        *_whole([entry["storage"], entry["offset"]]),
         None if values is None else tuple(_structured(value) for value in values),
     )
+
+
+def _whole(values: Any) -> tuple[int, ...]:
+    if not isinstance(values, list) or any(type(value) is not int for value in values):
+        raise GraphError(f"operator-graph: {values!r} is not a list of integers")
+    return tuple(values)
 
 
 def _refs(value: Any) -> Iterator[str]:

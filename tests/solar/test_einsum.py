@@ -79,6 +79,7 @@ def with_attributes(**fields: Any) -> Program:
             with_attributes(operands=[[form(("q", 1)), form()], [form(), form()]]),
             "ops.mm: unknown index 'q'",
         ),
+        (with_attributes(indices={"m": 2, "n": 3, "k": 4.5}), "ops.mm: index 'k' has extent 4.5"),
         (replace(program(), outputs=(("output", "gone"),)), "outputs.output: 'gone' is never written"),
         (replace(program(), inputs=(("a", "gone"),)), "inputs.a: unknown tensor 'gone'"),
         (
@@ -96,7 +97,17 @@ def test_broken_programs_name_the_place(broken: Program, reason: str) -> None:
         validate(broken)
 
 
-@pytest.mark.parametrize("change", [{"schema": "solar.einsum-graph.v9"}, {"ops": [{}]}, {"tensors": {"x": 3}}])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"schema": "solar.einsum-graph.v9"},
+        {"ops": [{}]},
+        {"tensors": {"x": 3}},
+        {"ops": 7},
+        {"inputs": [["a", ["b"]]]},
+        {"tensors": {"in.a": {"shape": "ab", "dtype": "int8"}}},
+    ],
+)
 def test_broken_json_is_a_graph_error(change: dict[str, Any]) -> None:
     with pytest.raises(GraphError):
         from_dict({**to_dict(program()), **change})

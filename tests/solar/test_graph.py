@@ -89,7 +89,15 @@ def test_broken_graphs_name_the_place(broken: OperatorGraph, reason: str) -> Non
         validate(broken)
 
 
-@pytest.mark.parametrize("change", [{"schema": "solar.operator-graph.v0"}, {"nodes": [{"name": "a"}]}, {"tensors": []}])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"schema": "solar.operator-graph.v0"},
+        {"nodes": [{"name": "a"}]},
+        {"tensors": []},
+        {"tensors": {"in.x": {"shape": [2.5]}}},
+    ],
+)
 def test_broken_json_is_a_graph_error(change: dict[str, object]) -> None:
     with pytest.raises(GraphError):
         from_dict({**to_dict(graph()), **change})
