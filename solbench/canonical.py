@@ -72,7 +72,7 @@ def loads(data: bytes, where: str = "manifest") -> Any:
         result = _finite(text)
         python = repr(result)
         if python != text or "e" in text or text.endswith(".0"):
-            if rfc8785.dumps(result) == text.encode():
+            if _ecmascript(python) == text:
                 spellings[python] = text
             else:
                 alike = False
@@ -158,6 +158,24 @@ def _finite(text: str) -> float:
     if not math.isfinite(value):
         raise ValueError(f"{text[:40]} is beyond the range of a double")
     return value
+
+
+def _ecmascript(python: str) -> str:
+    """RFC 8785's spelling of a finite double, from the shortest digits that Python's ``repr`` gives."""
+    mantissa, _, exponent = python.partition("e")
+    if not exponent:
+        plain = mantissa.removesuffix(".0")
+        return "0" if plain == "-0" else plain
+    sign = "-" if mantissa.startswith("-") else ""
+    first, _, rest = mantissa.removeprefix("-").partition(".")
+    digits = (first + rest).rstrip("0") if rest == "0" else first + rest
+    power = int(exponent)
+    if 0 < power < 21:
+        return sign + digits + "0" * (power + 1 - len(digits))
+    if -7 < power < 0:
+        return f"{sign}0.{'0' * (-power - 1)}{digits}"
+    point = f"{digits[0]}.{digits[1:]}" if len(digits) > 1 else digits
+    return f"{sign}{point}e{power:+d}"
 
 
 def _integer(text: str) -> int | float:

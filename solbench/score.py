@@ -223,7 +223,8 @@ def score_sections(sections: Sections, load: Load) -> list[Artifact]:
     """As :func:`score_release`, from the indexes of the stages and a function that loads an artifact of one.
 
     A target gets scores when the release holds a measurement set of it, and an entry for every solution name in those
-    sets. A record of another version of its workload or solution is stale and counts as not attempted.
+    sets that the corpus knows. A record of another version of its workload or solution is stale and counts as not
+    attempted.
     :class:`InputError` where records contradict their names, or one workload of a solution is measured twice.
     """
     problems = _problems(sections, load)
@@ -233,6 +234,8 @@ def score_sections(sections: Sections, load: Load) -> list[Artifact]:
     }
     artifacts: list[Artifact] = []
     for (target, solution), records in sorted(measured.items()):
+        if not any(f"{problem.key}/solutions/{solution}" in sections["corpus"] for problem in problems):
+            continue
         rows: dict[str, list[Score]] = {}
         sets = sorted({record.set_name: record.header for record in records.values()}.items())
         for problem in problems:

@@ -9,15 +9,18 @@ from pathlib import Path
 import click
 
 
+_BYTES = click.IntRange(min=1)
+
+
 @click.command()
 @click.argument("bundle", type=click.Path(path_type=Path))
 @click.option("--expect-root", metavar="HASH", help="The root that it must have (blake3:...), from git or a friend.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document instead of lines.")
 @click.option("--quiet", is_flag=True, help="Print nothing but what is wrong.")
-@click.option("--max-files", type=click.IntRange(min=1), default=200_000, show_default=True)
-@click.option("--max-manifest", "max_manifest", metavar="BYTES", type=click.IntRange(min=1), default=64 << 20)
-@click.option("--max-object", "max_object", metavar="BYTES", type=click.IntRange(min=1), default=8 << 30)
-@click.option("--max-total", "max_total", metavar="BYTES", type=click.IntRange(min=1), default=256 << 30)
+@click.option("--max-files", type=click.IntRange(min=1), default=200_000, show_default=True, help="Members to read.")
+@click.option("--max-manifest", type=_BYTES, default=64 << 20, show_default=True, help="Bytes of one JSON document.")
+@click.option("--max-object", type=_BYTES, default=8 << 30, show_default=True, help="Bytes of one member.")
+@click.option("--max-total", type=_BYTES, default=256 << 30, show_default=True, help="Bytes of all members.")
 def verify(
     bundle: Path,
     expect_root: str | None,

@@ -18,6 +18,9 @@ from solbench.release import archive, paths
 from solbench.release.findings import Findings
 
 CHUNK: Final = 1 << 20
+_OTHER_FORMATS = (
+    (0, b"\x1f\x8b", "gzip"), (0, b"\x28\xb5\x2f\xfd", "Zstandard"), (0, b"\xfd7zXZ\0", "xz"), (257, b"ustar", "tar"),
+)  # fmt: skip
 _OPEN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -205,6 +208,10 @@ class ArchiveSource(Source):
         size = self._size
         tail = self._at(max(size - archive.END.size, 0), min(archive.END.size, size))
         start = self._at(0, min(4, size))
+        other = next((name for at, magic, name in _OTHER_FORMATS if self._at(at, len(magic)) == magic), None)
+        if other is not None:
+            findings.add("safety", "unsupported", ".", "a ZIP archive or a directory", other)
+            return None
         if start not in (archive.LOCAL_SIGNATURE, archive.END_SIGNATURE):
             findings.add("safety", "archive-structure", ".", "a ZIP archive", f"begins with {start!r}")
             return None

@@ -783,11 +783,18 @@ def test_members_that_overlap(tmp_path: Path) -> None:
     refused(verify(path), "archive-structure")
 
 
-@pytest.mark.parametrize("start", [b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd", b"ustar", b"{}", b"\x7fELF"])
+@pytest.mark.parametrize("start", [b"\0" * 300, b"{}" * 300, b"\x7fELF" * 300, b"PK\x05\x06"])
 def test_other_files_are_not_bundles(tmp_path: Path, start: bytes) -> None:
     path = tmp_path / "x"
-    path.write_bytes(start * 200)
+    path.write_bytes(start)
     refused(verify(path), "archive-structure")
+
+
+@pytest.mark.parametrize("start", [b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ\0", b"a" * 257 + b"ustar"])
+def test_other_archives_are_not_supported(tmp_path: Path, start: bytes) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(start + b"\0" * 600)
+    refused(verify(path), "unsupported", 4)
 
 
 # -- the site (72-74)

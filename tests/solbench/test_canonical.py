@@ -59,6 +59,15 @@ def test_numbers_of_the_rfc(bits: str, text: str) -> None:
     assert canonical.dumps(canonical.loads(text.encode())) == text.encode()
 
 
+@given(st.floats(allow_nan=False, allow_infinity=False) | st.floats(1e-9, 1e-3) | st.floats(1e14, 1e23))
+@example(1e16)
+@example(-1e-6)
+@example(-0.0)
+@example(123456789012345680000.0)
+def test_both_spellings_of_a_float_agree(value: float) -> None:
+    assert canonical._ecmascript(repr(value)).encode() == rfc8785.dumps(value)
+
+
 def test_example_of_the_rfc_sorts_and_spells() -> None:
     text = (
         r'{"numbers":[333333333.33333329,1E30,4.50,2e-3,0.000000000000000000000000001],'

@@ -154,6 +154,11 @@ def test_another_version_of_a_solution_is_stale(store: Store) -> None:
     assert "another version of this solution" in scores["DEMO/unit/scale/w1@cpu/fast"]["reason"]
 
 
+def test_a_solution_that_the_corpus_no_longer_has(store: Store) -> None:
+    edit(store, "corpus", {"DEMO/unit/scale/solutions/fast": None})
+    assert [name for name, _, _ in score_release(store) if "fast" in name] == []
+
+
 @pytest.mark.parametrize(
     ("names", "words"),
     [
