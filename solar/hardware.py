@@ -20,8 +20,8 @@ A *rate* of a specified model: ``ops_per_clock`` (a multiply-add is two), ``publ
 factor by which the true peak may exceed the measurement; the bound uses their product. ``confidence`` is then
 ``measured``. A *figure* is ``value``, ``source``, ``confidence``.
 
-Formats: float64 float32 tfloat32 float16 bfloat16 float8 (e4m3fn and e5m2) float4 int8 int4. A format that an engine has
-no sourced rate for is left out: work in it is priced at the fastest format of the engine, which is looser, but true.
+Formats: float64 float32 tfloat32 float16 bfloat16 float8 (e4m3fn and e5m2) float4 int8 int4. A format that an engine
+has no sourced rate for is left out: work in it is priced at the engine's fastest format, which is looser, but true.
 
 ``absorbed_store_bytes``: stores that may stay in the last-level cache inside the timed window, and so cost no memory
 traffic. 0 states the assumption that every stored output reaches memory; the last-level cache's size states that none

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 # Axes up to this extent may hold any set, as a bit mask; longer ones hold arithmetic progressions only.
 LARGEST_MASK = 1 << 20
@@ -114,7 +115,7 @@ def of(extent: int, positions: Iterable[int]) -> Axis:
             buffer[position >> 3] |= 1 << (position & 7)
         return masked(extent, int.from_bytes(buffer, "little"))
     # Gathered rows of a huge table are all that matters here: their number is known, their places are given up.
-    steps = {b - a for a, b in zip(wanted, wanted[1:], strict=False)}
+    steps = {b - a for a, b in pairwise(wanted)}
     if len(steps) <= 1:
         return Axis(extent, wanted[0], len(wanted), steps.pop() if steps else 1)
     return Axis(extent, unplaced=len(wanted))
@@ -224,6 +225,9 @@ def image(axis: Axis, scale: int, offset: int, extent: int) -> Axis:
         return unknown(extent, axis.unplaced if offset >= 0 and scale * (axis.extent - 1) + offset < extent else 0)
     if axis.bits is None:
         return run(extent, scale * axis.start + offset, scale * (axis.stop - 1) + offset + 1, scale * axis.step)
+    if extent > LARGEST_MASK:
+        # A short axis inside a long one: how many positions is known, their places are given up.
+        return unknown(extent, axis.count if offset >= 0 and scale * (axis.extent - 1) + offset < extent else 0)
     if scale == 1:
         return masked(extent, axis.bits << offset if offset >= 0 else axis.bits >> -offset)
     return of(extent, (scale * position + offset for position in axis if 0 <= scale * position + offset < extent))
@@ -239,14 +243,16 @@ def preimage(axis: Axis, scale: int, offset: int, extent: int) -> Axis:
         return unknown(extent, axis.unplaced - (axis.extent - extent)) if scale == 1 else Axis(extent)
     if axis.bits is None and axis.step == 1:
         return run(extent, -((offset - axis.start) // scale), (axis.stop - 1 - offset) // scale + 1)
-    if axis.bits is not None and scale == 1:
-        return masked(extent, axis.bits >> offset if offset >= 0 else axis.bits << -offset)
+    if axis.bits is not None and scale == 1 and extent <= LARGEST_MASK:
+        return masked(extent, axis.bits >> offset if offset >= 0 else axis.bits << min(-offset, extent))
     if axis.count > LARGEST_WALK and scale == 1:
         return run(extent, axis.start - offset, axis.stop - offset, axis.step)
     if axis.count > LARGEST_WALK and axis.bits is None and axis.step == scale:
-        return run(extent, (axis.start - offset) // scale, (axis.stop - 1 - offset) // scale + 1) if (
-            axis.start - offset
-        ) % scale == 0 else Axis(extent)
+        return (
+            run(extent, (axis.start - offset) // scale, (axis.stop - 1 - offset) // scale + 1)
+            if (axis.start - offset) % scale == 0
+            else Axis(extent)
+        )
     if axis.count > LARGEST_WALK * 16:
         return Axis(extent)
     return of(extent, ((p - offset) // scale for p in axis if p >= offset and (p - offset) % scale == 0))
@@ -269,9 +275,7 @@ def spread(a: Axis, scale_a: int, b: Axis, scale_b: int, offset: int, extent: in
             return run(extent, low, high + 1, scale_b if a.length == 1 else scale_a)
         if scale_a % scale_b == 0 and b.length >= scale_a // scale_b:
             return run(extent, low, high + 1, scale_b)
-    few, few_scale, many, many_scale = (
-        (a, scale_a, b, scale_b) if a.count <= b.count else (b, scale_b, a, scale_a)
-    )
+    few, few_scale, many, many_scale = (a, scale_a, b, scale_b) if a.count <= b.count else (b, scale_b, a, scale_a)
     if few.count > LARGEST_WALK:
         return Axis(extent)
     result = Axis(extent)

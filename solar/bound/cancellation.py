@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from solar.bound.chains import view_forms
+from solar.bound.expansion import view_forms
 from solar.bound.networks import Form, Network, NotALinearMapError
 from solar.bound.regions import everything
 from solar.einsum import Op, Program
@@ -68,7 +68,7 @@ def _removed_along(
     program: Program, name: str, readers: Mapping[str, list[Op]],
     centred: Mapping[str, tuple[str, tuple[int, ...]]], outputs: set[str],
 ) -> list[tuple[list[Op], tuple[int, ...]]] | None:  # fmt: skip
-    """Views on the way to every reader and the dimensions along which it removes a shift; None if some reader does not."""
+    """Views on the way to every reader, and the dimensions along which it removes a shift; None if one does not."""
     reductions = {reduction for reduction, _ in centred.values()}
     result: list[tuple[list[Op], tuple[int, ...]]] = []
     queue: list[tuple[str, list[Op]]] = [(name, [])]
@@ -121,10 +121,5 @@ def _constant_along(program: Program, op: Op, position: int, path: list[Op], dim
         return False
     shape = program.tensors[op.operands[position]].shape
     lead = len(forms) - len(shape)
-    varying = {
-        name
-        for i, extent in enumerate(shape)
-        if extent > 1
-        for name, _ in net.current(forms[i + lead]).terms
-    }
+    varying = {name for i, extent in enumerate(shape) if extent > 1 for name, _ in net.current(forms[i + lead]).terms}
     return not any(name in varying for form in reduced for name, _ in net.current(form).terms)

@@ -1,51 +1,26 @@
 """What is known of tensors before any input is drawn, forwards: zeros by structure, masks, constants, repetition.
 
-A :class:`Pattern` says that a tensor has one known value outside (or inside) a block of positions: the zeros of ``tril``,
-``diag``, ``eye`` and ``pad``, the ``-inf`` of a causal mask, the zeros that ``exp`` makes of them, and the booleans that
-comparisons of ``arange`` make. Elements of known value are never computed and never read. A :class:`Ramp` is an affine
-function of the position. Whatever is not recognised is simply not known.
+Patterns (:mod:`solar.bound.patterns`) are the zeros of ``tril``, ``diag``, ``eye`` and ``pad``, the ``-inf`` of a
+causal mask, the zeros that ``exp`` makes of them, and the booleans that comparisons of ``arange`` make. Elements of
+known value are never computed and never read. A :class:`Ramp` is an affine function of the position. Whatever is not
+recognised is simply not known.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from solar.bound import axes as ax
 from solar.bound.axes import Axis
-from solar.bound.regions import Block, Pair, combine, everything, intersect, opposite
+from solar.bound.patterns import Number, Pattern, Shape, blend, broadcast, from_values, normal, push_view
+from solar.bound.regions import Block, Pair, everything
 from solar.bound.views import groups_of
-from solar.einsum import Op, Program, Tensor
-
-Shape = tuple[int, ...]
-Number = float | int | bool
-
-# An additive mask this low, or lower, means "not attended to" as well as -inf does.
-NEVER = -1e4
+from solar.einsum import Op, Program
 
 # PyTorch's mark of a target that does not count. An input without declared values is taken to have none.
 IGNORED = -100
-
-
-@dataclass(frozen=True)
-class Pattern:
-    """Value ``inside`` a block and ``outside`` it; None: any. ``block`` None: nothing is inside, all is ``outside``."""
-
-    block: Block | None
-    inside: Number | None
-    outside: Number | None
-
-    @property
-    def live(self) -> Block | None:
-        """Where the value is not known; None if that is nowhere (:attr:`settled`) or has no form."""
-        return self.block if self.inside is None and self.outside is not None else None
-
-    @property
-    def settled(self) -> bool:
-        """Every element is known."""
-        return self.outside is not None and (self.block is None or self.inside is not None)
 
 
 @dataclass(frozen=True)
@@ -58,12 +33,14 @@ class Ramp:
 
 @dataclass(frozen=True)
 class Facts:
-    """``fixed``: tensors that depend on no input. ``uniform``: dimensions along which a tensor repeats itself."""
+    """``fixed``: tensors that depend on no input. ``uniform``: dimensions along which a tensor repeats itself.
+    ``selectors``: one-hot tensors, with the dimension along which one element at most is 1, the others 0."""
 
     patterns: Mapping[str, Pattern]
     ramps: Mapping[str, Ramp]
     fixed: frozenset[str]
     uniform: Mapping[str, frozenset[int]]
+    selectors: Mapping[str, int]
 
 
 def gather_facts(program: Program) -> Facts:
@@ -72,9 +49,10 @@ def gather_facts(program: Program) -> Facts:
     ramps: dict[str, Ramp] = {}
     fixed: set[str] = set()
     uniform: dict[str, frozenset[int]] = {}
+    selectors: dict[str, int] = {}
     for name, tensor in program.tensors.items():
         uniform[name] = frozenset(i for i, extent in enumerate(tensor.shape) if extent <= 1)
-        known = _from_values(program, name, tensor)
+        known = from_values(program.values.get(name), tensor)
         if known is not None:
             patterns[name] = known
     for name, structure in program.structures.items():
@@ -91,6 +69,9 @@ def gather_facts(program: Program) -> Facts:
         if len(op.outputs) != 1 or op.outputs[0] in patterns:
             continue
         output = op.outputs[0]
+        selected = _selector(program, op, ramps, uniform, selectors)
+        if selected is not None:
+            selectors[output] = selected
         ramp = _ramp(program, op, ramps)
         if ramp is not None:
             ramps[output] = ramp
@@ -99,8 +80,8 @@ def gather_facts(program: Program) -> Facts:
             continue
         pattern = _pattern(program, op, patterns, ramps)
         if pattern is not None:
-            patterns[output] = _normal(pattern)
-    return Facts(patterns, ramps, frozenset(fixed), uniform)
+            patterns[output] = normal(pattern)
+    return Facts(patterns, ramps, frozenset(fixed), uniform, selectors)
 
 
 def scalars_of(op: Op) -> dict[int, Number]:
@@ -116,62 +97,7 @@ def number(value: Any) -> Number:
 # --- patterns ------------------------------------------------------------------------------------------------------
 
 
-def _normal(pattern: Pattern) -> Pattern:
-    """Known value outside where only the inside is known."""
-    if pattern.block is not None and pattern.outside is None and pattern.inside is not None:
-        other = opposite(pattern.block)
-        if other is not None:
-            return Pattern(other, None, pattern.inside)
-    if pattern.block is not None and pattern.inside == pattern.outside and pattern.inside is not None:
-        return Pattern(None, None, pattern.outside)
-    return pattern
-
-
-def _from_values(program: Program, name: str, tensor: Tensor) -> Pattern | None:
-    """Known contents with two values at most (masks), over the last two dimensions or one."""
-    values = program.values.get(name)
-    if values is None or not values or len(values) != tensor.elements:
-        return None
-    kinds = set(values)
-    if len(kinds) == 1:
-        return Pattern(None, None, values[0])
-    wide = [i for i, extent in enumerate(tensor.shape) if extent != 1]
-    if len(kinds) != 2 or len(wide) > 2:
-        return None
-    inside = max(kinds)
-    axes = list(everything(tensor.shape).axes)
-    if len(wide) == 1:
-        axes[wide[0]] = ax.of(len(values), (i for i, value in enumerate(values) if value == inside))
-        return Pattern(Block(tuple(axes)), inside, min(kinds))
-    columns = tensor.shape[wide[1]]
-    rows = []
-    for start in range(0, len(values), columns):
-        bits = 0
-        for position, value in enumerate(values[start : start + columns]):
-            bits |= (value == inside) << position
-        rows.append(bits)
-    band = _as_band(rows, columns)
-    pair = Pair(wide[0], wide[1], rows=tuple(rows)) if band is None else replace(band, first=wide[0], second=wide[1])
-    return Pattern(Block(tuple(axes), (pair,)), inside, min(kinds))
-
-
-def _as_band(rows: Sequence[int], columns: int) -> Pair | None:
-    """The triangle that a list of row masks is, if it is one."""
-    if not rows[0]:
-        return None
-    high = rows[0].bit_length() - 1
-    if all(row == (1 << max(0, min(columns, high + i + 1))) - 1 for i, row in enumerate(rows)):
-        return Pair(0, 1, high=high)
-    low = (rows[0] & -rows[0]).bit_length() - 1
-    every = (1 << columns) - 1
-    if all(row == every & ~((1 << max(0, min(columns, low + i))) - 1) for i, row in enumerate(rows)):
-        return Pair(0, 1, low=low)
-    return None
-
-
-def _pattern(
-    program: Program, op: Op, patterns: Mapping[str, Pattern], ramps: Mapping[str, Ramp]
-) -> Pattern | None:
+def _pattern(program: Program, op: Op, patterns: Mapping[str, Pattern], ramps: Mapping[str, Ramp]) -> Pattern | None:
     shape = program.tensors[op.outputs[0]].shape
     attributes = op.attributes
     if op.kind == "create":
@@ -200,18 +126,16 @@ def _pattern(
             triangle = Pattern(Block(everything(shape).axes, (pair,)), None, 0)
             if own is None:
                 return triangle
-            return _blend("tril", [Pattern(triangle.block, True, False), own], {}, shape)
+            return blend("tril", [Pattern(triangle.block, True, False), own], {}, shape)
         compared = _compare_ramps(program, op, ramps, shape)
         if compared is not None:
             return compared
         if op.function in ("eq", "ne") and scalars_of(op).get(1) == IGNORED:
             return Pattern(None, None, op.function == "ne")
-        arguments = [
-            None if name not in patterns else _broadcast(patterns[name], shape) for name in op.operands
-        ]
+        arguments = [None if name not in patterns else broadcast(patterns[name], shape) for name in op.operands]
         if not any(arguments) and op.function != "where":
             return None
-        return _blend(op.function, arguments, scalars_of(op), shape)
+        return blend(op.function, arguments, scalars_of(op), shape)
     return None
 
 
@@ -234,239 +158,10 @@ def _copy_pattern(program: Program, op: Op, own: Pattern | None, shape: Shape) -
         start, stop, step = (
             (a["start"], a["stop"], a["step"]) if op.function == "slice_scatter" else (a["index"], a["index"] + 1, 1)
         )
-        axes = list(everything(shape).axes)
-        axes[dim] = ax.run(shape[dim], start, stop, step)
-        return Pattern(Block(tuple(axes)), None, own.outside)
+        written = list(everything(shape).axes)
+        written[dim] = ax.run(shape[dim], start, stop, step)
+        return Pattern(Block(tuple(written)), None, own.outside)
     return None
-
-
-def _broadcast(pattern: Pattern, shape: Shape) -> Pattern | None:
-    """The same pattern over a shape that its tensor broadcasts to."""
-    if pattern.block is None:
-        return pattern
-    block = pattern.block
-    lead = len(shape) - len(block.axes)
-    axes = list(everything(shape).axes)
-    for i, axis in enumerate(block.axes):
-        if axis.extent == shape[i + lead]:
-            axes[i + lead] = axis
-        elif not axis.full:
-            return None
-        elif any(i in (p.first, p.second) for p in block.pairs):
-            return None
-    pairs = tuple(replace(p, first=p.first + lead, second=p.second + lead) for p in block.pairs)
-    return replace(pattern, block=Block(tuple(axes), pairs))
-
-
-def _blend(
-    function: str, arguments: Sequence[Pattern | None], scalars: Mapping[int, Number], shape: Shape
-) -> Pattern | None:
-    """Pattern of a function of up to two structured operands (others count as unknown everywhere)."""
-    count = len(arguments) + len(scalars)
-    slots: list[Number | Pattern | None] = []
-    tensors = iter(arguments)
-    for position in range(max([count, *(p + 1 for p in scalars)])):
-        if position in scalars:
-            slots.append(scalars[position])
-        else:
-            slots.append(next(tensors, None))
-    structured = [i for i, slot in enumerate(slots) if isinstance(slot, Pattern) and slot.block is not None]
-    constant: list[Number | None] = [
-        slot.outside if isinstance(slot, Pattern) else slot for slot in slots
-    ]
-    if len(structured) == 0:
-        value = evaluate(function, constant)
-        return None if value is None else Pattern(None, None, value)
-    if len(structured) > 2:
-        return None
-
-    def at(choice: Sequence[bool]) -> Number | None:
-        """Value where the structured operands are inside (True) or outside their blocks."""
-        here = list(constant)
-        for i, inside in zip(structured, choice, strict=True):
-            pattern = slots[i]
-            assert isinstance(pattern, Pattern)
-            here[i] = pattern.inside if inside else pattern.outside
-        return evaluate(function, here)
-
-    blocks: list[Block] = []
-    for i in structured:
-        pattern = slots[i]
-        assert isinstance(pattern, Pattern) and pattern.block is not None
-        blocks.append(pattern.block)
-    if len(structured) == 1:
-        inside, outside = at([True]), at([False])
-        return None if inside is None and outside is None else Pattern(blocks[0], inside, outside)
-    corners = {choice: at(choice) for choice in ((True, True), (True, False), (False, True), (False, False))}
-    if blocks[0] == blocks[1]:
-        inside, outside = corners[True, True], corners[False, False]
-        return None if inside is None and outside is None else Pattern(blocks[0], inside, outside)
-    # One value everywhere but in the common part, or everywhere but outside both, or decided by one operand alone.
-    elsewhere = {corners[True, False], corners[False, True], corners[False, False]}
-    if len(elsewhere) == 1 and None not in elsewhere:
-        both = combine(blocks[0], blocks[1])
-        return None if both is None else Pattern(both, corners[True, True], corners[False, False])
-    joined = {corners[True, True], corners[True, False], corners[False, True]}
-    if len(joined) == 1 and None not in joined:
-        left, right = opposite(blocks[0]), opposite(blocks[1])
-        neither = None if left is None or right is None else combine(left, right)
-        return None if neither is None else Pattern(neither, corners[False, False], corners[True, True])
-    for i, block in enumerate(blocks):
-        outside_pair = {corners[(False, other) if i == 0 else (other, False)] for other in (True, False)}
-        if len(outside_pair) == 1 and None not in outside_pair:
-            return Pattern(block, None, outside_pair.pop())
-        inside_pair = {corners[(True, other) if i == 0 else (other, True)] for other in (True, False)}
-        if len(inside_pair) == 1 and None not in inside_pair:
-            return Pattern(block, inside_pair.pop(), None)
-    return None
-
-
-def evaluate(function: str, arguments: Sequence[Number | None]) -> Number | None:
-    """Value of an elementwise function where the known arguments decide it; None where they do not."""
-    if function == "where":
-        condition = arguments[0]
-        return None if condition is None else arguments[1] if condition else arguments[2]
-    if function == "tril":
-        return None if arguments[0] is None else arguments[1] if arguments[0] else 0
-    if None in arguments:
-        return _absorbing(function, arguments)
-    rule = _RULES.get(function)
-    if rule is None:
-        return None
-    try:
-        value = rule(*arguments)
-    except (ArithmeticError, ValueError, TypeError):
-        return None
-    return None if isinstance(value, float) and math.isnan(value) else value
-
-
-def _absorbing(function: str, arguments: Sequence[Number | None]) -> Number | None:
-    """Results that one argument decides whatever the other is."""
-    if len(arguments) != 2:
-        return None
-    left, right = arguments
-    if function == "mul" and 0 in (left, right):
-        return 0
-    if function == "div" and left == 0:
-        return 0
-    if function in ("add", "sub") and left is not None and left <= NEVER:
-        return -math.inf
-    if function == "add" and right is not None and right <= NEVER:
-        return -math.inf
-    if function == "minimum" and -math.inf in (left, right):
-        return -math.inf
-    if function in ("logical_and", "bitwise_and") and (left in (False, 0) or right in (False, 0)):
-        known = left if left is not None else right
-        return known
-    if function in ("logical_or", "bitwise_or") and (left is True or right is True):
-        return True
-    return None
-
-
-def _exp(value: Number) -> Number:
-    return 0.0 if value <= NEVER else math.exp(value)
-
-
-_RULES: Mapping[str, Callable[..., Number]] = {
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul": lambda a, b: 0 if a == 0 or b == 0 else a * b,
-    "div": lambda a, b: a / b,
-    "neg": lambda a: -a,
-    "identity": lambda a: a,
-    "abs": abs,
-    "relu": lambda a: max(a, 0),
-    "square": lambda a: a * a,
-    "exp": _exp,
-    "exp2": _exp,
-    "sigmoid": lambda a: 0.0 if a <= NEVER else 1 / (1 + math.exp(-a)),
-    "maximum": max,
-    "minimum": min,
-    "eq": lambda a, b: a == b,
-    "ne": lambda a, b: a != b,
-    "lt": lambda a, b: a < b,
-    "le": lambda a, b: a <= b,
-    "gt": lambda a, b: a > b,
-    "ge": lambda a, b: a >= b,
-    "logical_not": lambda a: not a,
-    "logical_and": lambda a, b: bool(a) and bool(b),
-    "logical_or": lambda a, b: bool(a) or bool(b),
-    "logical_xor": lambda a, b: bool(a) != bool(b),
-    "bitwise_not": lambda a: not a if isinstance(a, bool) else ~a,
-    "bitwise_and": lambda a, b: a & b,
-    "bitwise_or": lambda a, b: a | b,
-    "bitwise_xor": lambda a, b: a ^ b,
-}
-
-
-def push_view(function: str, attributes: Mapping[str, Any], block: Block, shape: Shape) -> Block | None:
-    """A block of an operand as it appears in the view's result; None where it has no such form."""
-    axes = list(block.axes)
-    pairs = list(block.pairs)
-
-    def renumber(where: Mapping[int, int]) -> tuple[Pair, ...] | None:
-        if any(p.first not in where or p.second not in where for p in pairs):
-            return None
-        return tuple(replace(p, first=where[p.first], second=where[p.second]) for p in pairs)
-
-    if function == "permute":
-        dims = attributes["dims"]
-        moved = renumber({dim: i for i, dim in enumerate(dims)})
-        return None if moved is None else Block(tuple(axes[dim] for dim in dims), moved)
-    if function == "expand":
-        expanded = _broadcast(Pattern(block, None, 0), shape)
-        return None if expanded is None else expanded.block
-    if function in ("squeeze", "unsqueeze", "reshape"):
-        operand = tuple(axis.extent for axis in axes)
-        if 0 in operand:
-            return None
-        result = list(everything(shape).axes)
-        where = {}
-        for left, right in groups_of(shape, operand):
-            if len(left) == len(right) == 1:
-                result[left[0]] = axes[right[0]]
-                where[right[0]] = left[0]
-            elif not all(axes[i].full for i in right):
-                return None
-        moved = renumber(where)
-        return None if moved is None else Block(tuple(result), moved)
-    if function == "slice":
-        dim, start, step = attributes["dim"], attributes["start"], attributes["step"]
-        axes[dim] = ax.preimage(axes[dim], step, start, shape[dim])
-        shifted = []
-        for pair in pairs:
-            if dim in (pair.first, pair.second):
-                if step != 1:
-                    return None
-                if pair.rows is not None:
-                    if pair.first == dim:
-                        pair = replace(pair, rows=pair.rows[start : start + shape[dim]])
-                    else:
-                        pair = replace(pair, rows=tuple(row >> start for row in pair.rows))
-                else:
-                    shift = (pair.a if pair.first == dim else pair.b) * start
-                    low = None if pair.low is None else pair.low - shift
-                    high = None if pair.high is None else pair.high - shift
-                    pair = replace(pair, low=low, high=high)
-            shifted.append(pair)
-        return Block(tuple(axes), tuple(shifted))
-    if function == "select":
-        dim, index = attributes["dim"], attributes["index"]
-        at = intersect(block, _point(block, dim, index))
-        kept = [i for i in range(len(axes)) if i != dim]
-        axes = [at.position(i) for i in range(len(axes))]
-        if axes[dim].count == 0:
-            return None
-        where = {old: new for new, old in enumerate(kept)}
-        pairs = [p for p in pairs if dim not in (p.first, p.second)]
-        moved = renumber(where)
-        return None if moved is None else Block(tuple(axes[i] for i in kept), moved)
-    return None
-
-
-def _point(block: Block, dim: int, index: int) -> Block:
-    whole = everything([axis.extent for axis in block.axes])
-    return Block((*whole.axes[:dim], ax.run(whole.axes[dim].extent, index, index + 1), *whole.axes[dim + 1 :]))
 
 
 # --- ramps ---------------------------------------------------------------------------------------------------------
@@ -510,9 +205,7 @@ def _ramp(program: Program, op: Op, ramps: Mapping[str, Ramp]) -> Ramp | None:
     return Ramp(own.start + sign * other.start, tuple(a + sign * b for a, b in zip(steps, theirs, strict=True)))
 
 
-def _ramp_view(
-    function: str, attributes: Mapping[str, Any], ramp: Ramp, operand: Shape, shape: Shape
-) -> Ramp | None:
+def _ramp_view(function: str, attributes: Mapping[str, Any], ramp: Ramp, operand: Shape, shape: Shape) -> Ramp | None:
     steps = list(ramp.steps)
     if function == "permute":
         return Ramp(ramp.start, tuple(steps[dim] for dim in attributes["dims"]))
@@ -560,7 +253,7 @@ def _compare_ramps(program: Program, op: Op, ramps: Mapping[str, Ramp], shape: S
             # A dimension of extent 1 that is broadcast here adds nothing.
             if step and program.tensors[op.outputs[0]].shape[axis] > 1:
                 steps[axis] += sign * step
-    if isinstance(start, float) and not start.is_integer() or any(not float(step).is_integer() for step in steps):
+    if (isinstance(start, float) and not start.is_integer()) or any(not float(step).is_integer() for step in steps):
         return None
     constant, varying = int(start), [i for i, step in enumerate(steps) if step]
     axes = everything(shape).axes
@@ -587,6 +280,47 @@ def _compare_ramps(program: Program, op: Op, ramps: Mapping[str, Ramp], shape: S
     if not varying:
         met = (low is None or low <= 0) and (high is None or high >= 0)
         return Pattern(None, None, inside if met else outside)
+    return None
+
+
+# --- one-hot -------------------------------------------------------------------------------------------------------
+
+
+def _selector(
+    program: Program, op: Op, ramps: Mapping[str, Ramp], uniform: Mapping[str, frozenset[int]],
+    selectors: Mapping[str, int],
+) -> int | None:  # fmt: skip
+    """Dimension along which a result is one-hot: positions compared with something that is constant along it."""
+    shape = program.tensors[op.outputs[0]].shape
+    if op.kind == "map" and op.function == "eq" and len(op.operands) == 2:
+        for ramp_name, other in (op.operands, op.operands[::-1]):
+            ramp = ramps.get(ramp_name)
+            if ramp is None or other in ramps:
+                continue
+            lead = len(shape) - len(ramp.steps)
+            varying = [i + lead for i, step in enumerate(ramp.steps) if step and shape[i + lead] > 1]
+            theirs = program.tensors[other].shape
+            repeated = {*range(len(shape) - len(theirs)), *(i + len(shape) - len(theirs) for i in uniform[other])}
+            if len(varying) == 1 and varying[0] in repeated:
+                return varying[0]
+        return None
+    if not op.operands or op.operands[0] not in selectors:
+        return None
+    own = selectors[op.operands[0]]
+    if op.kind == "cast" or (op.kind == "copy" and op.function == "clone"):
+        return own
+    if op.kind == "map" and op.function == "where":
+        scalars = scalars_of(op)
+        return own if (scalars.get(1), scalars.get(2)) == (1, 0) else None
+    if op.kind != "view":
+        return None
+    operand = program.tensors[op.operands[0]].shape
+    if op.function == "permute":
+        return list(op.attributes["dims"]).index(own)
+    if op.function in ("squeeze", "unsqueeze", "reshape") and 0 not in operand:
+        for left, right in groups_of(shape, operand):
+            if right == [own] and len(left) == 1:
+                return left[0]
     return None
 
 

@@ -75,18 +75,24 @@ class Prices:
 
     machine: Machine
     rejected: Collection[str]
-    _known: dict[tuple[str, str], Price] = field(default_factory=dict)
+    _known: dict[tuple[str, str, bool], Price] = field(default_factory=dict)
 
-    def of(self, a: str, b: str) -> Price:
-        """Price of a product of two dtypes; where no format fits, the elementwise engine at its fastest."""
-        key = (a, b) if a <= b else (b, a)
+    def of(self, a: str, b: str, *, elementwise: bool = False) -> Price:
+        """Price of a product of two dtypes; where no format fits, the elementwise engine at its fastest.
+
+        ``elementwise``: a product in which one operand has no dimension of its own (a matrix times a vector, a
+        depthwise filter) leaves all but one column of a matrix engine idle, so it runs on the other one.
+        """
+        key = (a, b, elementwise) if a <= b else (b, a, elementwise)
         if key not in self._known:
             self._known[key] = self._find(*key)
         return self._known[key]
 
-    def _find(self, a: str, b: str) -> Price:
-        best: Price | None = None
+    def _find(self, a: str, b: str, elementwise: bool) -> Price:
+        found: list[tuple[float, int, Price]] = []
         for engine, rates in self.machine.engines.items():
+            if elementwise and engine != "valu":
+                continue
             for name, rate in rates.items():
                 left, right = self._terms(a, name), self._terms(b, name)
                 if not left or not right:
@@ -94,12 +100,12 @@ class Prices:
                 products = products_of(left, right, integer=name in ("int8", "int4"))
                 mode = name if products == 1 else f"{name}*{products}"
                 price = Price(engine, mode, products, rate)
-                if best is None or price.seconds < best.seconds:
-                    best = price
-        if best is None:
+                # Of equally quick formats the one that rounds less.
+                found.append((price.seconds, (name not in _EXACT[a]) + (name not in _EXACT[b]), price))
+        if not found:
             name, rate = self.machine.fastest("valu")
-            best = Price("valu", name, 1, rate)
-        return best
+            return Price("valu", name, 1, rate)
+        return min(found, key=lambda item: item[:2])[2]
 
     def _terms(self, dtype: str, name: str) -> int:
         """Numbers of format ``name`` that stand for one of ``dtype``; 0 where it cannot."""

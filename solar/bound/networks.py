@@ -4,14 +4,14 @@ A :class:`Network` starts as one tensor and grows backwards through the program:
 the linear operation that made it. Indices that only one factor has are summed first, which costs additions only
 (rule 4); then every binary order is compared by dynamic programming over subsets of the factors, the method that
 opt_einsum calls ``optimal`` (Pfeifer, Haegeman, Verstraete, Phys. Rev. E 90, 033315 (2014)), with three differences: a
-step on the way that sums over no index is free here, so is a subset whose product exists anyway, and a step costs the time of its
-cheapest format rather than its number of products.
+step on the way that sums over no index is free here, so is a subset whose product exists anyway, and a step costs the
+time of its cheapest format rather than its number of products.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from solar.bound import axes as ax
@@ -20,8 +20,10 @@ from solar.bound.axes import Axis
 from solar.bound.formats import Price, Prices
 from solar.bound.regions import Block, Pair
 
-# Subsets of more factors than this are not enumerated: the largest unavoidable term is priced instead.
+# All subsets are enumerated up to this many factors; beyond, those that share summed indices, up to so many of them.
+# Where there are more, the largest unavoidable term is priced instead.
 LARGEST_NETWORK = 8
+LARGEST_TABLE = 600
 
 # Multiplications of Winograd's minimal filtering against the direct form, per stride-1 window axis, by taps: tiles of
 # six inputs, F(4, 3) and its like (Lavin and Gray, CVPR 2016). Longer windows are cut into shorter ones.
@@ -84,15 +86,16 @@ class Factor:
 
 @dataclass
 class Network:
-    """``sets``: positions of every index; ``pairs``: conditions on two of them; ``windows``: (position, tap) indices of
-    stride-1 windows; ``scales``: index sets of factors that were left out for repeating along some dimension."""
+    """``sets``: positions of every index; ``pairs``: conditions on two of them; ``windows``: stride-1 windows, as the
+    indices of the position, the index of the tap, and the number of taps; ``scales``: factors that were left out for
+    repeating along some dimension."""
 
     sets: dict[str, Axis]
     output: list[str]
     factors: list[Factor]
     pairs: list[tuple[str, str, Pair]] = field(default_factory=list)
-    windows: list[tuple[str, str, int]] = field(default_factory=list)
-    scales: list[tuple[str, frozenset[str]]] = field(default_factory=list)
+    windows: list[tuple[frozenset[str], str, int]] = field(default_factory=list)
+    scales: list[Factor] = field(default_factory=list)
     renames: dict[str, Form] = field(default_factory=dict)
     fresh: int = 0
     # Part of the expression has no form here: only its largest unavoidable term can be priced.
@@ -144,14 +147,14 @@ class Network:
             outer, inner = max(boxes, key=lambda box: box[0].count * box[1].count)
         first, second = self.new_index(outer), self.new_index(inner)
         form = Form(((first, radix), (second, 1)))
-        self.factors = [
-            replace(f, forms=tuple(g.substituted(name, form) for g in f.forms)) for f in self.factors
-        ]
+        self.factors = [replace(f, forms=tuple(g.substituted(name, form) for g in f.forms)) for f in self.factors]
         self.output = [new for old in self.output for new in ((first, second) if old == name else (old,))]
-        self.windows = [window for window in self.windows if name not in window[:2]]
-        self.scales = [
-            (t, (indices - {name}) | {first, second} if name in indices else indices) for t, indices in self.scales
+        self.windows = [
+            ((at - {name}) | {first, second} if name in at else at, tap, taps)
+            for at, tap, taps in self.windows
+            if tap != name
         ]
+        self.scales = [replace(f, forms=tuple(g.substituted(name, form) for g in f.forms)) for f in self.scales]
         self.renames[name] = form
         del self.sets[name]
         return first, second
@@ -319,15 +322,18 @@ def cheapest(
     factors = net.factors
     n = len(factors)
     outer = frozenset(net.output)
+    if net.broken and n:
+        return _unavoidable(net, prices, dtype_of)
     if n < 2:
         return FREE
-    if net.broken or n > LARGEST_NETWORK:
-        return _unavoidable(net, prices, dtype_of)
     where: dict[str, int] = {}
     for i, factor in enumerate(factors):
         for name in factor.indices:
             where[name] = where.get(name, 0) | 1 << i
     everything = (1 << n) - 1
+    masks = _masks(n, where)
+    if masks is None:
+        return _unavoidable(net, prices, dtype_of)
 
     def open_indices(mask: int) -> frozenset[str]:
         return frozenset(
@@ -343,34 +349,76 @@ def cheapest(
     for i, factor in enumerate(factors):
         known |= bool(free(factor)) << i
 
-    opened = {mask: open_indices(mask) for mask in range(1, everything + 1)}
+    opened = {mask: open_indices(mask) for mask in masks}
+    mixed = _mixed(net)
     counts: dict[frozenset[str], int] = {}
     best: dict[int, Cost] = {}
-    for mask in sorted(range(1, everything + 1), key=int.bit_count):
+    for mask in masks:
         if mask & (mask - 1) == 0 or mask & ~known == 0 or mask in whole_groups:
             best[mask] = FREE
             continue
         chosen: Cost | None = None
-        low = mask & -mask
-        part = (mask - 1) & mask
-        while part:
-            if part & low:
-                rest = mask ^ part
-                below = best[part].seconds + best[rest].seconds
-                if chosen is None or below < chosen.seconds:
-                    step = _step(net, part, rest, opened, mask, counts, prices, dtype_of, count_scalings)
-                    seconds = below if step is None else below + step.multiply_adds * step.price.seconds
-                    if chosen is None or seconds < chosen.seconds:
-                        steps = (*best[part].steps, *best[rest].steps, *(() if step is None else (step,)))
-                        chosen = Cost(seconds, steps)
-            part = (part - 1) & mask
-        assert chosen is not None
+        for part, rest in _halves(mask, best, n):
+            below = best[part].seconds + best[rest].seconds
+            if chosen is None or below < chosen.seconds:
+                step = _step(net, part, rest, opened, mask, mixed, counts, prices, dtype_of, count_scalings)
+                seconds = below if step is None else below + step.multiply_adds * step.price.seconds
+                if chosen is None or seconds < chosen.seconds:
+                    steps = (*best[part].steps, *best[rest].steps, *(() if step is None else (step,)))
+                    chosen = Cost(seconds, steps)
+        if chosen is None:
+            return _unavoidable(net, prices, dtype_of)
         best[mask] = chosen
     return best[everything]
 
 
+def _masks(n: int, where: Mapping[str, int]) -> list[int] | None:
+    """Subsets of n factors to build up, small ones first; None where they are too many."""
+    everything = (1 << n) - 1
+    if n <= LARGEST_NETWORK:
+        return sorted(range(1, everything + 1), key=int.bit_count)
+    neighbours = [0] * n
+    for holders in where.values():
+        for i in range(n):
+            if holders >> i & 1:
+                neighbours[i] |= holders
+    found = {1 << i for i in range(n)}
+    layer = set(found)
+    while layer:
+        grown = set()
+        for mask in layer:
+            beside = 0
+            for i in range(n):
+                if mask >> i & 1:
+                    beside |= neighbours[i]
+            beside &= ~mask
+            grown |= {mask | 1 << i for i in range(n) if beside >> i & 1}
+        found |= grown
+        if len(found) > LARGEST_TABLE:
+            return None
+        layer = grown
+    # Parts that share no index are multiplied last.
+    found.add(everything)
+    return sorted(found, key=lambda mask: (mask.bit_count(), mask))
+
+
+def _halves(mask: int, built: Mapping[int, Cost], n: int) -> Iterator[tuple[int, int]]:
+    """Ways to put a subset together from two that are built."""
+    low = mask & -mask
+    if n <= LARGEST_NETWORK:
+        part = (mask - 1) & mask
+        while part:
+            if part & low:
+                yield part, mask ^ part
+            part = (part - 1) & mask
+        return
+    for part in built:
+        if part & low and part & ~mask == 0 and part != mask and mask ^ part in built:
+            yield part, mask ^ part
+
+
 def _step(
-    net: Network, left: int, right: int, opened: Mapping[int, frozenset[str]], mask: int,
+    net: Network, left: int, right: int, opened: Mapping[int, frozenset[str]], mask: int, mixed: _Mixed,
     counts: dict[frozenset[str], int], prices: Prices, dtype_of: Callable[[str], str], count_scalings: bool,
 ) -> Step | None:  # fmt: skip
     together = opened[left] | opened[right]
@@ -379,17 +427,88 @@ def _step(
         if mask != (1 << len(net.factors)) - 1:
             return None
         share = 0.5  # the elements of the result are products themselves: a multiplication each, no addition
-    if together not in counts:
-        counts[together] = _points(net, together)
+    points = _distinct(net, mask, together, mixed, counts)
     operands = []
     for part in (left, right):
         single = part & (part - 1) == 0
-        operands.append(dtype_of(net.factors[part.bit_length() - 1].tensor) if single else _between(net, part, dtype_of))
+        operands.append(
+            dtype_of(net.factors[part.bit_length() - 1].tensor) if single else _between(net, part, dtype_of)
+        )
     ratio = share
     for position, tap, taps in net.windows:
-        if position in together and tap in together:
+        if position <= together and tap in together:
             ratio *= _WINOGRAD.get(taps, _WINOGRAD_LONG)
-    return Step(counts[together] * ratio, prices.of(operands[0], operands[1]), ratio < share)
+    price = prices.of(
+        operands[0], operands[1], elementwise=share < 1 or not _is_matrix(net, opened[left], opened[right])
+    )
+    return Step(points * ratio, price, ratio < share)
+
+
+def _is_matrix(net: Network, left: frozenset[str], right: frozenset[str]) -> bool:
+    """Whether both operands of a step have a dimension that the other has not."""
+    return any(net.sets[name].count > 1 for name in left - right) and any(
+        net.sets[name].count > 1 for name in right - left
+    )
+
+
+_Mixed = Mapping[str, tuple[tuple[int, ...], ...]]
+
+
+def _mixed(net: Network) -> _Mixed:
+    """Coefficients, by factor and form, of the indices that share a form with another one."""
+    names = {name for f in net.factors for form in f.forms if len(form.terms) > 1 for name, _ in form.terms}
+    rows: dict[str, list[tuple[int, ...]]] = {name: [] for name in sorted(names)}
+    for factor in net.factors:
+        forms = [dict(form.terms) for form in factor.forms]
+        for name, row in rows.items():
+            row.append(tuple(form.get(name, 0) for form in forms))
+    return {name: tuple(row) for name, row in rows.items()}
+
+
+def _distinct(
+    net: Network, mask: int, indices: frozenset[str], mixed: _Mixed, counts: dict[frozenset[str], int]
+) -> int:
+    """Products of one step. Indices that every factor of the subset sees in one and the same combination (the position
+    of a window inside another window) count as the values of that combination."""
+    combined: dict[tuple[int, ...], list[tuple[str, int]]] = {}
+    factors = [i for i in range(len(net.factors)) if mask >> i & 1]
+    for name, rows in mixed.items():
+        if name in indices:
+            seen = [c for i in factors for c in rows[i]]
+            scale = math.gcd(*seen)
+            if scale and min(seen) >= 0:
+                combined.setdefault(tuple(c // scale for c in seen), []).append((name, scale))
+    alone = indices
+    product = 1
+    for members in combined.values():
+        if len(members) < 2:
+            continue
+        values = _values(net, members)
+        if values < math.prod(net.sets[name].count for name, _ in members):
+            alone = alone - {name for name, _ in members}
+            product *= _under_conditions(net, members, values)
+    if alone not in counts:
+        counts[alone] = _points(net, alone)
+    return counts[alone] * product
+
+
+def _values(net: Network, members: Sequence[tuple[str, int]]) -> int:
+    """Number of values of a sum of scaled indices."""
+    ordered = sorted(members, key=lambda member: member[1])
+    name, scale = ordered[0]
+    values, scale_of_values = net.sets[name], scale
+    for name, scale in ordered[1:]:
+        extent = scale * net.sets[name].extent + scale_of_values * values.extent
+        values = ax.spread(values, scale_of_values, net.sets[name], scale, 0, extent)
+        scale_of_values = 1
+    return max(values.count, *(net.sets[name].count for name, _ in members))
+
+
+def _under_conditions(net: Network, members: Sequence[tuple[str, int]], values: int) -> int:
+    """The same where conditions hold on some of the indices: at least as many as one index has alone."""
+    if any(name in (x, y) for x, y, _ in net.pairs for name, _ in members):
+        return max(net.sets[name].count for name, _ in members)
+    return values
 
 
 def _between(net: Network, part: int, dtype_of: Callable[[str], str]) -> str:
@@ -403,9 +522,7 @@ def _between(net: Network, part: int, dtype_of: Callable[[str], str]) -> str:
 
 
 def _unavoidable(net: Network, prices: Prices, dtype_of: Callable[[str], str]) -> Cost:
-    largest = max(
-        [_points(net, factor.indices) for factor in net.factors] + [_points(net, frozenset(net.output))]
-    )
+    largest = max([_points(net, factor.indices) for factor in net.factors] + [_points(net, frozenset(net.output))])
     dtypes = [dtype_of(factor.tensor) for factor in net.factors]
     price = min((prices.of(a, b) for a in dtypes for b in dtypes), key=lambda p: p.seconds)
     step = Step(float(largest), price, False)

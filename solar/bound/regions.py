@@ -8,7 +8,7 @@ a subset, so that demand, and with it the bound, only ever gets smaller.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from solar.bound import axes as ax
@@ -136,6 +136,25 @@ def intersect(a: Block, b: Block) -> Block:
         tuple(ax.intersection(x, y) for x, y in zip(a.axes, b.axes, strict=True)),
         (*a.pairs, *(pair for pair in b.pairs if pair not in a.pairs)),
     )
+
+
+def on_line(block: Block, dim: int, axis: Axis) -> Block:
+    """The block with another set along ``dim``; conditions on ``dim`` are replaced by what they leave elsewhere."""
+    axes = list(block.axes)
+    pairs = []
+    for pair in block.pairs:
+        if dim in (pair.first, pair.second):
+            other = pair.second if pair.first == dim else pair.first
+            axes[other] = ax.intersection(axes[other], block.position(other))
+        else:
+            pairs.append(pair)
+    axes[dim] = axis
+    return Block(tuple(axes), tuple(pairs))
+
+
+def projected(block: Block, dims: Sequence[int] | range) -> Block:
+    """Projection onto some dimensions."""
+    return Block(tuple(block.position(i) for i in dims))
 
 
 def count(blocks: Region) -> int:

@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from solar.bound.cancellation import cancelled
-from solar.bound.chains import Priced, price_contractions, products_as_written
+from solar.bound.chains import Priced, price_contractions
 from solar.bound.demand import Demand, demand
+from solar.bound.einsums import products_as_written
 from solar.bound.facts import IGNORED, Facts, gather_facts, scalars_of
 from solar.bound.formats import Prices, sources
 from solar.bound.sharing import shared
@@ -200,7 +201,9 @@ def _assumptions(
     if contractions:
         found.append("a contraction runs on one engine, the one that is soonest done; engines overlap with each other")
         refused = f" but {', '.join(rejected)}" if rejected else ""
-        found.append(f"operands may be rounded to any coarser 16-bit float or TF32{refused}: no check is known to forbid it")
+        found.append(
+            f"operands may be rounded to any coarser 16-bit float or TF32{refused}: no check is known to forbid it"
+        )
         found.append("association does not change across gathers, scatters, scans, concatenations and padding")
     if any(scalars_of(op).get(1) == IGNORED for op in program.ops if op.function in ("eq", "ne")):
         found.append(f"no target has the value {IGNORED}, which marks targets that do not count")

@@ -19,7 +19,9 @@ from solar.errors import GraphError
 Shape = tuple[int, ...]
 
 
-def pull_view(function: str, attributes: Mapping[str, Any], block: Block, operand: Shape, bits: tuple[int, int]) -> list[Block]:
+def pull_view(
+    function: str, attributes: Mapping[str, Any], block: Block, operand: Shape, bits: tuple[int, int]
+) -> list[Block]:
     """Operand elements behind ``block`` of a ``view``'s result. ``bits``: storage bits an element (result, operand)."""
     if function == "permute":
         dims = attributes["dims"]
@@ -46,9 +48,7 @@ def pull_view(function: str, attributes: Mapping[str, Any], block: Block, operan
         return [_diagonal(block, attributes, operand)]
     if function == "unfold":
         dim = attributes["dim"]
-        spread = ax.spread(
-            block.axes[dim], attributes["step"], block.axes[-1], attributes["dilation"], 0, operand[dim]
-        )
+        spread = ax.spread(block.axes[dim], attributes["step"], block.axes[-1], attributes["dilation"], 0, operand[dim])
         kept = [*range(dim), -1, *range(dim + 1, len(operand))]
         pairs = tuple(p for p in block.pairs if not {dim, len(operand)} & {p.first, p.second})
         if pairs != block.pairs:
@@ -268,7 +268,12 @@ def unflatten(flat: Axis, extents: Sequence[int]) -> list[list[Axis]]:
         if first <= last:
             boxes.append([ax.run(outer, first, last + 1), *(ax.whole(extent) for extent in extents[1:])])
         return boxes
-    if flat.bits is None and inner % flat.step == 0 and flat.start < flat.step and flat.length * flat.step == flat.extent:
+    if (
+        flat.bits is None
+        and inner % flat.step == 0
+        and flat.start < flat.step
+        and flat.length * flat.step == flat.extent
+    ):
         rest = ax.run(inner, flat.start, inner, flat.step)
         return [[ax.whole(outer), *tail] for tail in unflatten(rest, extents[1:])]
     if flat.bits is None and flat.step % inner == 0:
@@ -328,7 +333,9 @@ def _as_strided(block: Block, attributes: Mapping[str, Any], operand: Shape) -> 
 # --- copies -------------------------------------------------------------------------------------------------------
 
 
-def pull_copy(function: str, attributes: Mapping[str, Any], block: Block, operands: Sequence[Shape]) -> list[list[Block]]:
+def pull_copy(
+    function: str, attributes: Mapping[str, Any], block: Block, operands: Sequence[Shape]
+) -> list[list[Block]]:
     """Elements of each operand behind ``block`` of a ``copy``'s result."""
     first = operands[0]
     if function == "clone":

@@ -1,9 +1,9 @@
 """Work that is not a contraction: elementwise functions, reductions, scans, sorts (rule 3).
 
-One operation an element, at the elementwise engine's fastest rate in operations a second, where a multiply-add counts as
-two: a lower bound, whichever engine a kernel takes and however it fuses. What can ride along with something else costs
-nothing: casts and copies, sign and magnitude, and linear steps beside a contraction (a scaling folds into its operands, a
-bias or a residual starts its accumulator). Repetition along a broadcast dimension is computed once.
+One operation an element, at the elementwise engine's fastest rate in operations a second, where a multiply-add counts
+as two: a lower bound, whichever engine a kernel takes and however it fuses. What can ride along with something else
+costs nothing: casts and copies, sign and magnitude, and linear steps beside a contraction (a scaling folds into its
+operands, a bias or a residual starts its accumulator). Repetition along a broadcast dimension is computed once.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from solar.bound import axes as ax
 from solar.bound import regions as rg
-from solar.bound.chains import bearing_tensors
 from solar.bound.demand import Demand, is_pointwise_linear
+from solar.bound.expansion import bearing_tensors
 from solar.bound.facts import Facts, scalars_of
 from solar.bound.regions import Block, Region
 from solar.einsum import Op, Program
@@ -86,7 +86,8 @@ def _operations(
         if op.function in _FREE:
             return 0
         if is_pointwise_linear(program, op):
-            if output in bearing or _repeats_scaling(op, producers):
+            beside = sum(name in bearing for name in op.operands)
+            if (beside and not (op.function == "mul" and beside > 1)) or _repeats_scaling(op, producers):
                 return 0
             rooted = demand.rooted.get(output, ())
             if not _touched(rooted):
@@ -96,7 +97,7 @@ def _operations(
     if op.kind == "reduce":
         if op.function in ("any", "all"):
             return size
-        if output in bearing or op.function == "fold" and op.operands[0] in bearing:
+        if output in bearing or (op.function == "fold" and op.operands[0] in bearing):
             return 0
         return max(0, min(_read(demand, op) - size, folded[op.operands[0]]))
     if op.kind == "einsum" and len(op.operands) == 1:
@@ -126,7 +127,9 @@ def _repeats_scaling(op: Op, producers: Mapping[str, Op]) -> bool:
     ):
         name = producers[name].operands[0]
     before = producers.get(name)
-    return before is not None and before.kind == "map" and before.function in _SCALAR_AFFINE and bool(scalars_of(before))
+    return (
+        before is not None and before.kind == "map" and before.function in _SCALAR_AFFINE and bool(scalars_of(before))
+    )
 
 
 def _feeding(program: Program, demand: Demand) -> frozenset[str]:
@@ -141,16 +144,12 @@ def _feeding(program: Program, demand: Demand) -> frozenset[str]:
     return frozenset(found)
 
 
-def _folded(
-    program: Program, demand: Demand, op: Op, name: str, size: int, folded: Mapping[str, int]
-) -> int:
+def _folded(program: Program, demand: Demand, op: Op, name: str, size: int, folded: Mapping[str, int]) -> int:
     """Elements that a sum over a tensor has to touch at least: those of its largest part, if it is a linear mix."""
     read = min(size, rg.count(demand.needed.get(name, ())))
     if op.kind in ("view", "cast") or op.function == "clone":
         return min(read, folded.get(op.operands[0], rg.count(demand.needed.get(op.operands[0], ()))))
     if is_pointwise_linear(program, op) and len(op.operands) > 1 and op.function in ("add", "sub", "mul"):
-        parts: Sequence[int] = [
-            folded.get(part, rg.count(demand.needed.get(part, ()))) for part in op.operands
-        ]
+        parts: Sequence[int] = [folded.get(part, rg.count(demand.needed.get(part, ()))) for part in op.operands]
         return min(read, max(parts))
     return read
