@@ -223,11 +223,13 @@ def _tensor_dict(tensor: Tensor) -> dict[str, Any]:
 
 def _tensor(entry: Mapping[str, Any]) -> Tensor:
     values = entry.get("values")
+    storage, offset = _whole([entry["storage"], entry["offset"]])
     return Tensor(
         _whole(entry["shape"]),
         entry["dtype"],
         _whole(entry["strides"]),
-        *_whole([entry["storage"], entry["offset"]]),
+        storage,
+        offset,
         None if values is None else tuple(_structured(value) for value in values),
     )
 
