@@ -8,7 +8,6 @@ from pathlib import Path
 
 import click
 
-
 _BYTES = click.IntRange(min=1)
 
 
