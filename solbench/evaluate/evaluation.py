@@ -131,13 +131,7 @@ class _Run:
         cases = []
         for workload in workloads:
             axes = workload.validate_against(self.problem.definition, f"{self.problem.key}/{workload.uuid}")
-            case = _Case(workload, axes, arena.layout(self.problem.definition, axes))
-            needed, available = arena.needed_memory(case.plan), arena.available_memory()
-            if needed > available:
-                reason = f"memory: needs about {needed / 2**30:.1f} GiB, {available / 2**30:.1f} GiB are available"
-                yield self._failed(workload, Status.UNSUPPORTED, reason)
-            else:
-                cases.append(case)
+            cases.append(_Case(workload, axes, arena.layout(self.problem.definition, axes)))
         if cases:
             yield from self._replicates(cases, progress)
 
@@ -164,6 +158,10 @@ class _Run:
     def _attempt(self, case: _Case, process: int, memory: int) -> Trace | None:
         """Sample one workload in the current pair of workers; the trace of its failure, or None."""
         workload = case.workload
+        needed, available = arena.needed_memory(case.plan), arena.available_memory()
+        if needed > available:
+            reason = f"memory: needs about {needed / 2**30:.2g} GiB, {available / 2**30:.2g} GiB are available"
+            return self._failed(workload, Status.UNSUPPORTED, reason)
         sides: dict[str, Side] = {}
         try:
             try:

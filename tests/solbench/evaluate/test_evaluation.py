@@ -1,0 +1,283 @@
+"""What an evaluation says of honest and unlucky solutions; what it leaves behind. Cheats: test_attacks.py."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import write_problem
+
+from solbench.corpus.load import Problem, load_problem, load_solution
+from solbench.errors import UnsupportedError
+from solbench.evaluate import arena, freeze, identity
+from solbench.evaluate.evaluation import evaluate, protocol
+from solbench.evaluate.session import Session
+from solbench.model.solution import Solution
+from solbench.model.trace import Status, Trace
+from solbench.store import Descriptor, encode
+
+ONE_SAMPLE = protocol("quick", samples=1)
+
+
+def solve(
+    problem: Problem, session: Session, source: str, name: str = "s.py", count: int | None = 1, **spec: Any
+) -> list[Trace]:
+    """Traces of a solution given by its text; ``spec`` changes fields of its specification."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / name
+        path.write_text(source)
+        solution = load_solution(path, problem.definition)
+    if spec:
+        solution = Solution.load({**solution.as_dict(), "spec": {**solution.as_dict()["spec"], **spec}}, "test")
+    workloads = problem.workloads[:count]
+    return list(evaluate(problem, solution, workloads=workloads, protocol=ONE_SAMPLE, session=session))
+
+
+@pytest.mark.parametrize(
+    ("name", "spec", "reason"),
+    [
+        ("s.py", {"languages": ["triton"]}, "language: triton"),
+        ("s.cpp", {"languages": ["hip_cpp"]}, "language: hip_cpp"),
+        ("s.cpp", {"binding": "torch"}, "binding"),
+        ("s.py", {"target_hardware": ["gfx1200"]}, "target"),
+    ],
+)
+def test_unsupported(problem: Problem, session: Session, name: str, spec: dict[str, Any], reason: str) -> None:
+    traces = solve(problem, session, "x", name, count=None, **spec)
+    assert [trace.status for trace in traces] == [Status.UNSUPPORTED] * 2
+    assert reason in (traces[0].reason or "")
+
+
+def test_another_target_is_an_error(problem: Problem, session: Session) -> None:
+    solution = load_solution(Path(__file__).parents[2] / "honest" / "prints.py", problem.definition)
+    with pytest.raises(UnsupportedError, match="--target gfx1200"):
+        list(evaluate(problem, solution, target="gfx1200", session=session))
+
+
+def test_a_failure_of_one_workload_does_not_end_the_run(problem: Problem, session: Session) -> None:
+    source = "import os\ndef run(x, scale):\n    if len(x) == 1000: os._exit(0)\n    return x * scale + 1\n"
+    first, second = solve(problem, session, source, count=None)
+    assert (first.status, second.status) == (Status.RUNTIME_ERROR, Status.PASSED)
+    assert first.reason == "the worker exited with code 0 before its handshake"
+    assert first.timing is None and first.correctness is None
+
+
+def test_incorrect_keeps_the_checks(problem: Problem, session: Session) -> None:
+    (trace,) = solve(problem, session, "def run(x, scale):\n    return x * scale + 1.5\n")
+    assert trace.status is Status.INCORRECT_NUMERICAL and trace.correctness is not None
+    (check,) = trace.correctness.checks
+    assert (check.output, check.passed, check.compared, check.mismatched) == ("y", False, 1000, 1000)
+    assert check.max_absolute_error == pytest.approx(0.5, rel=1e-3)
+
+
+def test_in_place_style(problem: Problem, session: Session) -> None:
+    source = "import torch\ndef run(x, scale, y):\n    torch.mul(x, scale, out=y)\n    y.add_(1)\n"
+    (trace,) = solve(problem, session, source, destination_passing_style=True)
+    assert trace.status is Status.PASSED, trace.reason
+
+
+def test_digests_are_those_of_the_artifacts(problem: Problem, session: Session) -> None:
+    (trace,) = solve(problem, session, "def run(x, scale):\n    raise RuntimeError\n")
+    definition = Descriptor.of("definition", encode("definition", problem.definition.as_dict()))
+    workload = {
+        "schema": "solbench.workload-instance.v1", "problem": "T/tests/scale_shift", "axes": {"N": 1000},
+        "definition": definition.as_dict(), "workload": problem.workloads[0].as_dict(),
+    }  # fmt: skip
+    assert trace.workload_digest == Descriptor.of("workload", encode("workload", workload)).digest
+    assert identity.harness_digest() == identity.harness_digest()
+
+
+def test_several_processes(problem: Problem, session: Session) -> None:
+    solution = load_solution(Path(__file__).parents[2] / "honest" / "openmp.cpp", problem.definition)
+    counts = protocol("quick", processes=2, samples=1)
+    assert counts.name == "custom" and protocol("full").processes == 6
+    traces = list(evaluate(problem, solution, protocol=counts, session=session))
+    assert [trace.status for trace in traces] == [Status.PASSED] * 2
+    for trace in traces:
+        if trace.timing is not None:
+            assert [samples.process for samples in trace.timing.candidate] == [0, 1]
+
+
+def test_memory(problem: Problem, session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arena, "available_memory", lambda: 100_000)
+    first, second = solve(problem, session, "def run(x, scale):\n    raise RuntimeError\n", count=None)
+    # 6 * 4000 + 7 * 4000 + 4 * 8000 bytes fit, five times that does not.
+    assert (first.status, second.status) == (Status.RUNTIME_ERROR, Status.UNSUPPORTED), first.reason
+    assert (second.reason or "").startswith("memory: needs")
+
+
+@pytest.mark.parametrize(
+    ("reference", "reason"),
+    [
+        ("def run(x, scale):\n    raise ValueError('no reference')\n", "ValueError: no reference"),
+        ("import os\ndef run(x, scale):\n    os._exit(3)\n", "exited with code 3"),
+        ("def run(x, scale):\n    return x.double()\n", "the reference returned y as torch.float64[1000]"),
+        ("import nothing_of_the_kind\ndef run(x, scale):\n    return x\n", "nothing_of_the_kind"),
+    ],
+    ids=["raises", "dies", "dtype", "import"],
+)
+def test_invalid_reference(tmp_path: Path, session: Session, problem: Problem, reference: str, reason: str) -> None:
+    broken = load_problem(write_problem(tmp_path / "T" / "tests" / "scale_shift", reference=reference))
+    (trace,) = solve(broken, session, "def run(x, scale):\n    return x * scale + 1\n")
+    assert trace.status is Status.INVALID_REFERENCE
+    assert reason in f"{trace.reason} {trace.log}"
+    # The next evaluation has a referee again.
+    (trace,) = solve(problem, session, "def run(x, scale):\n    return x * scale + 1\n")
+    assert trace.status is Status.PASSED
+
+
+MANY_TYPES = """\
+schema: solbench.definition.v1
+name: scale_shift
+suite: tests
+axes: {N: {type: var}, M: {type: const, value: 3}, L: {type: expr, expression: N * M}}
+inputs:
+  h: {shape: [N, M], dtype: bfloat16}
+  i: {shape: [L], dtype: int8}
+  a: {shape: null, dtype: float32}
+  b: {shape: null, dtype: int64}
+  c: {shape: null, dtype: bool}
+  nothing: {shape: [0, N], dtype: float32}
+  scalar: {shape: [], dtype: float32}
+outputs:
+  h2: {shape: [N, M], dtype: bfloat16}
+  i2: {shape: [L], dtype: int8}
+  m: {shape: [N], dtype: bool}
+  s: {shape: [], dtype: float32}
+in_place: [i]
+"""
+MANY_REFERENCE = """\
+def run(h, i, a, b, c, nothing, scalar):
+    return h, i + b, (h > 0).any(1), scalar * a + c
+"""
+MANY_WORKLOADS = """\
+schema: solbench.workloads.v1
+workloads:
+  - uuid: one
+    axes: {N: 5}
+    inputs:
+      h: {type: normal}
+      i: {type: integer, low: 0, high: 100}
+      a: {type: constant, value: 0.5}
+      b: {type: constant, value: 7}
+      c: {type: constant, value: true}
+      nothing: {type: normal}
+      scalar: {type: normal}
+    checks:
+      - {type: exact, output: h2}
+      - {type: exact, output: i2}
+      - {type: exact, output: m}
+      - {type: numeric, output: s, atol: 1.0e-6, rtol: 0}
+"""
+MANY_CPP = """\
+#include <cstdint>
+// In place as declared: i changes. The axes follow in declared order: N, M, L.
+extern "C" void run(const uint16_t* h, int8_t* i, float a, int64_t b, bool c, const float* nothing, const float* scalar,
+                    uint16_t* h2, int8_t* i2, bool* m, float* s, int64_t N, int64_t M, int64_t L) {
+  if (L != N * M || M != 3) return;
+  for (int64_t k = 0; k < L; ++k) { h2[k] = h[k]; i2[k] = i[k] + b; i[k] = 0; }
+  for (int64_t n = 0; n < N; ++n) {
+    m[n] = false;
+    for (int64_t k = 0; k < M; ++k) m[n] |= !(h[n * M + k] & 0x8000) && (h[n * M + k] & 0x7fff);
+  }
+  *s = *scalar * a + c;
+}
+"""
+
+
+def test_every_kind_of_argument(tmp_path: Path, session: Session) -> None:
+    folder = tmp_path / "T" / "tests" / "scale_shift"
+    write_problem(folder, problem=MANY_TYPES, reference=MANY_REFERENCE, workloads=MANY_WORKLOADS)
+    problem = load_problem(folder)
+    for source, name in ((MANY_CPP, "s.cpp"), (MANY_REFERENCE, "s.py")):
+        (trace,) = solve(problem, session, source, name)
+        assert trace.status is Status.PASSED, (trace.reason, trace.log)
+    # A bool that was never written is no bool, whatever the poison looks like.
+    (trace,) = solve(problem, session, MANY_CPP.replace("m[n] = false;", "if (n == 4) return;"), "s.cpp")
+    assert trace.status is Status.INCORRECT_NUMERICAL and (trace.reason or "").startswith("m:")
+    # One returned value too few.
+    (trace,) = solve(problem, session, MANY_REFERENCE.replace("h, i + b", "i + b"))
+    assert trace.status is Status.INCORRECT_SHAPE
+
+
+def test_persistent_inputs_stay(tmp_path: Path, session: Session) -> None:
+    from conftest import PROBLEM
+
+    source = "_kept = {}\ndef run(x, scale):\n    y = _kept.setdefault(len(x), x * scale + 1)\n    return y.clone()\n"
+    text = PROBLEM + "persistent: [x]\n"
+    workloads = """\
+schema: solbench.workloads.v1
+workloads:
+  - uuid: one
+    axes: {N: 10}
+    inputs: {x: {type: normal}, scale: {type: constant, value: 2}}
+    checks: [{type: exact, output: y}]
+"""
+    kept = load_problem(write_problem(tmp_path / "a" / "tests" / "scale_shift", problem=text, workloads=workloads))
+    drawn = load_problem(write_problem(tmp_path / "b" / "tests" / "scale_shift", workloads=workloads))
+    assert solve(kept, session, source)[0].status is Status.PASSED
+    assert solve(drawn, session, source)[0].status is Status.INCORRECT_NUMERICAL
+
+
+def test_nothing_is_left_behind(problem: Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    tempfile.tempdir = None
+    others = freeze.descendants(os.getpid())
+    try:
+        with Session(cache=tmp_path / "cache") as session:
+            (trace,) = solve(problem, session, "def run(x, scale):\n    return x * scale + 1\n")
+            assert trace.status is Status.PASSED
+            running = [pid for pid in freeze.descendants(os.getpid()) if pid not in others]
+            assert len([pid for pid in running if not freeze.is_dead(pid)]) >= 2
+    finally:
+        tempfile.tempdir = None
+    assert not [pid for pid in running if not freeze.is_dead(pid)]
+    assert [path.name for path in tmp_path.iterdir() if path.name != "cache"] == []
+
+
+ORCHESTRATOR = """
+import sys, tempfile
+from pathlib import Path
+from solbench.corpus.load import load_problem, load_solution
+from solbench.evaluate.evaluation import evaluate
+problem = load_problem(Path(sys.argv[1]))
+solution = load_solution(Path(sys.argv[2]), problem.definition)
+print("started", flush=True)
+list(evaluate(problem, solution, progress=lambda text: print(text, flush=True)))
+"""
+
+
+def test_a_killed_orchestrator_leaves_nothing(problem: Problem, tmp_path: Path) -> None:
+    hang = tmp_path / "hang.py"
+    hang.write_text("import time\ndef run(x, scale):\n    print('hangs', flush=True)\n    time.sleep(3600)\n")
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    process = subprocess.Popen(
+        [sys.executable, "-c", ORCHESTRATOR, str(problem.path), str(hang)], stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "TMPDIR": str(temporary)},
+    )  # fmt: skip
+    assert process.stdout is not None
+    deadline = time.monotonic() + 120
+    while not any(path.name.startswith("worker-") for path in temporary.glob("*/*/*")):
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.05)
+    tree = freeze.descendants(process.pid)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+    while [pid for pid in tree if not freeze.is_dead(pid)] or list(temporary.iterdir()):
+        assert time.monotonic() < deadline, (tree, list(temporary.rglob("*")))
+        time.sleep(0.05)
+
+
+def test_limits_are_the_sessions(problem: Problem, session: Session) -> None:
+    assert dataclasses.replace(session.limits, call_s=1.0).call_s == 1.0
+    assert session.floors()["python"]["event_s"] > 0

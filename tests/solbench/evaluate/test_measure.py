@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from conftest import write_problem
+
+from solbench.cli import cli
+from solbench.corpus.load import Problem, load_problem
+from solbench.device import calibrate, cpu
+from solbench.device.calibrate import Probe, machine_model
+from solbench.errors import InputError
+from solbench.evaluate.evaluation import protocol
+from solbench.evaluate.measure import measure
+from solbench.evaluate.recording import read_set
+from solbench.evaluate.session import Session
+from solbench.model.trace import Omission, Status, Trace
+
+ONE_SAMPLE = protocol("quick", samples=1)
+KEY = "T/tests/scale_shift"
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A corpus with one problem, its eager baseline, a right solution and a wrong one."""
+    root = tmp_path_factory.mktemp("corpus")
+    folder = write_problem(root / "T" / "tests" / "scale_shift")
+    for name, text in (
+        ("right", "def run(x, scale):\n    return x * scale + 1\n"),
+        ("wrong", "def run(x, scale):\n    return x\n"),
+    ):
+        solution = folder / "solutions" / name
+        solution.mkdir(parents=True)
+        (solution / "s.py").write_text(text)
+        (solution / "solution.yaml").write_text(
+            f"name: {name}\nauthor: test\nspec: {{languages: [pytorch], entry_point: 's.py::run'}}\n"
+        )
+    return root
+
+
+@pytest.fixture
+def problems(corpus: Path) -> list[Problem]:
+    return [load_problem(corpus / "T" / "tests" / "scale_shift", corpus="T")]
+
+
+def statuses(path: Path) -> dict[tuple[str, str], str]:
+    """Status of each trace, "omitted: reason" of each omission, by solution and workload."""
+    found = {}
+    for key, record in read_set(path)[1]:
+        assert key == KEY
+        text = record.status if isinstance(record, Trace) else f"omitted: {record.reason}"
+        found[record.solution, record.workload] = str(text)
+    return found
+
+
+def test_measure_all(problems: list[Problem], session: Session, tmp_path: Path) -> None:
+    out = tmp_path / "cpu" / "set.jsonl"
+    hardware = {"schema": "solar.hardware.v1"}
+    summary = measure(problems, out, protocol=ONE_SAMPLE, session=session, hardware=hardware)
+    passed = {(name, uuid): "PASSED" for name in ("eager", "right") for uuid in ("small", "larger")}
+    assert statuses(out) == {
+        **passed,
+        ("wrong", "small"): "INCORRECT_NUMERICAL",
+        ("wrong", "larger"): "INCORRECT_NUMERICAL",
+    }
+    assert summary.statuses == {Status.PASSED: 4, Status.INCORRECT_NUMERICAL: 2} and summary.omissions == 0
+    header, _ = read_set(out)
+    assert header.hardware == hardware and header.clocks == "unlocked" and 0 < header.floor_s < 0.1
+    assert header.environment["torch"] and header.device["flush_bytes"] == session.flush_bytes
+    assert header.protocol.isolation[:3] == ("rlimits", "scrubbed environment", "private temporary folder")
+    # A complete set is left as it is.
+    before = out.read_bytes()
+    again = measure(problems, out, protocol=ONE_SAMPLE, session=session)
+    assert again.statuses == {} and out.read_bytes() == before
+
+
+def test_slow_workloads_are_omitted(problems: list[Problem], session: Session, tmp_path: Path) -> None:
+    out = tmp_path / "set.jsonl"
+    estimates = {(KEY, "small"): 1e-4, (KEY, "larger"): 3.0}
+    measure(problems, out, protocol=ONE_SAMPLE, session=session, candidates=["right"], estimates=estimates)
+    assert statuses(out) == {
+        ("right", "small"): "PASSED",
+        ("right", "larger"): "omitted: over the cpu budget: estimated 3 s a call, limit 0.25 s",
+    }
+
+
+def test_the_estimate_is_measured_where_nobody_knows_it(
+    session: Session, tmp_path: Path, problems: list[Problem]
+) -> None:
+    slow = (
+        "import time\ndef run(x, scale):\n    time.sleep(0.02 if len(x) == 1000 else 0.4)\n    return x * scale + 1\n"
+    )
+    problem = load_problem(write_problem(tmp_path / "T" / "tests" / "scale_shift", reference=slow), corpus="T")
+    quick = protocol("quick", samples=1, max_call_s=0.2)
+    measure([problem], tmp_path / "a.jsonl", protocol=quick, session=session)
+    found = statuses(tmp_path / "a.jsonl")
+    assert found["eager", "small"] == "PASSED"
+    assert found["eager", "larger"].startswith("omitted: over the cpu budget: estimated 0.4")
+    # A function that knows some.
+    measure(problems, tmp_path / "b.jsonl", protocol=quick, session=session, candidates=["right"],
+            estimates=lambda problem, workload: 9.0 if workload.uuid == "small" else None)  # fmt: skip
+    assert statuses(tmp_path / "b.jsonl")["right", "small"].startswith("omitted: over the cpu budget: estimated 9 s")
+    assert statuses(tmp_path / "b.jsonl")["right", "larger"] == "PASSED"
+
+
+def test_a_spent_budget_leaves_omissions(problems: list[Problem], session: Session, tmp_path: Path) -> None:
+    out = tmp_path / "set.jsonl"
+    summary = measure(problems, out, protocol=ONE_SAMPLE, session=session, budget_s=1e-6)
+    assert set(statuses(out).values()) == {"omitted: budget"} and summary.omissions == 6
+
+
+def test_unknown_candidate(problems: list[Problem], session: Session, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no solution is named 'left'; there are eager, right, wrong"):
+        measure(problems, tmp_path / "set.jsonl", session=session, candidates=["left"])
+    assert list(tmp_path.iterdir()) == []
+
+
+MEASURE = """
+import sys
+from pathlib import Path
+from solbench.corpus.load import load_corpus
+from solbench.evaluate.evaluation import protocol
+from solbench.evaluate.measure import measure
+measure(load_corpus(Path(sys.argv[1])), Path(sys.argv[2]), protocol=protocol("quick", samples=1))
+"""
+
+
+def test_a_killed_measurement_goes_on(corpus: Path, tmp_path: Path, session: Session, problems: list[Problem]) -> None:
+    out = tmp_path / "set.jsonl"
+    partial = tmp_path / "set.jsonl.partial"
+    process = subprocess.Popen([sys.executable, "-c", MEASURE, str(corpus), str(out)], cwd=tmp_path)
+    deadline = time.monotonic() + 120
+    while not partial.exists() or partial.read_bytes().count(b"\n") < 3:
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    kept = partial.read_bytes()
+    kept = kept[: kept.rfind(b"\n") + 1]
+    assert not out.exists()
+    measure(problems, out, protocol=ONE_SAMPLE, session=session)
+    assert out.read_bytes().startswith(kept) and len(statuses(out)) == 6
+    lines = [json.loads(line) for line in out.read_text().splitlines()]
+    assert lines[-1] == {"record": "footer", "count": 6}
+
+
+def test_commands(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    model = machine_model(Probe(1e12, 1e11, 1e11), cpu.identity())
+    monkeypatch.setattr(calibrate, "remembered_cpu", lambda cache: model)
+    runner = CliRunner()
+
+    def run(*arguments: str) -> Any:
+        return runner.invoke(cli, [str(argument) for argument in arguments], standalone_mode=False)
+
+    right, wrong = tmp_path / "right.py", tmp_path / "wrong.py"
+    right.write_text("def run(x, scale):\n    return x * scale + 1\n")
+    wrong.write_text("def run(x, scale):\n    return x * scale if len(x) == 1000 else x * scale + 1\n")
+    common = ["--root", str(corpus), "--samples", "1"]
+    result = run("evaluate", "scale_shift", "--solution", str(right), *common, "--trace-output", "traces.jsonl")
+    assert result.exception is None and result.return_value == 0, result.output
+    assert "2 of 2 workloads passed" in result.stdout and "not the full sandbox" in result.stdout
+    assert len((tmp_path / "traces.jsonl").read_text().splitlines()) == 2
+    result = run("evaluate", "scale_shift", "--solution", str(wrong), *common, "--json")
+    assert result.return_value == 1
+    rows = json.loads(result.stdout)
+    assert [row["status"] for row in rows] == ["INCORRECT_NUMERICAL", "PASSED"]
+    fields = {"workload", "status", "t_k_s", "t_b_s", "t_sol_s", "score", "labels", "log"}
+    assert all(fields <= set(row) for row in rows)
+    assert rows[0]["t_k_s"] is None and rows[0]["score"] == 0.0 and rows[0]["reason"]
+    for arguments, message in (
+        (["scale_shift", "--workload", "none"], "no such workload; T/tests/scale_shift has small, larger"),
+        (["nothing"], "no such problem"),
+    ):
+        result = run("evaluate", *arguments, "--solution", str(right), "--root", str(corpus))
+        assert isinstance(result.exception, InputError) and message in str(result.exception)
+    out = tmp_path / "cpu" / "set.jsonl"
+    result = run("measure", "--corpus", str(corpus), "--candidates", "right", "--out", str(out), "--no-calibrate")
+    assert result.exception is None and "2 PASSED; 0 omitted" in result.stdout
+    assert statuses(out) == {("right", "small"): "PASSED", ("right", "larger"): "PASSED"}
+    assert not any(isinstance(record, Omission) for _, record in read_set(out)[1])
