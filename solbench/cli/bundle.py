@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 import click
@@ -18,15 +19,19 @@ def bundle(root: Path, output: Path | None, directory: bool) -> None:
     """
     from solbench.release.bundle import write_bundle, write_directory
     from solbench.release.provenance import predicate
+    from solbench.site import render
     from solbench.workspace import Workspace
 
     workspace = Workspace.at(root)
     name = workspace.parameters().release
     out = output or workspace.root / "release" / (name if directory else f"{name}.zip")
-    site = workspace.root / "site"
     write = write_directory if directory else write_bundle
     statement = predicate(workspace.checkout, workspace.root)
-    written = write(workspace.store, out, statement, site if site.is_dir() else None)
+    with tempfile.TemporaryDirectory(prefix="solbench-site-") as folder:
+        # The checkout's pages link to store/<stage>/objects; in a bundle the objects lie together.
+        site = Path(folder) / "site"
+        render(workspace.store.root, site, object_base="../objects", templates=workspace.checkout / "site_templates")
+        written = write(workspace.store, out, statement, site)
     shown = out.resolve().relative_to(Path.cwd()) if out.resolve().is_relative_to(Path.cwd()) else out
     click.echo(f"{shown}: {written.objects} objects, {written.members} members, {written.size} bytes")
     click.echo(f"root: {written.root.digest}")

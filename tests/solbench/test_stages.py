@@ -1,0 +1,103 @@
+"""Stages on a small corpus: what a change recomputes, what a failure leaves, that a rebuild is the same to the byte."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from solbench import canonical
+from solbench.errors import InputError
+from solbench.stages import run_stage
+from solbench.workspace import Workspace
+
+ROOT = Path(__file__).resolve().parents[2]
+PROBLEMS = ("torch2hip/l1n23_softmax", "torch2hip/l1n1_square_matmul")
+COMPUTED = ("corpus", "workloads", "graphs", "einsums", "bounds", "timings", "scores", "release")
+
+
+@pytest.fixture
+def workspace(tmp_path):
+    for name in PROBLEMS:
+        shutil.copytree(ROOT / "problems" / "AMD_AKA" / name, tmp_path / "problems" / "AMD_AKA" / name)
+    shutil.copy(ROOT / "params.yaml", tmp_path / "params.yaml")
+    return Workspace.at(tmp_path)
+
+
+def run(workspace, stages=COMPUTED):
+    return {stage: run_stage(stage, workspace) for stage in stages}
+
+
+def root_of(workspace):
+    return canonical.digest((workspace.root / "release" / "published.json").read_bytes())
+
+
+@pytest.mark.slow
+def test_one_changed_workload_recomputes_one_and_a_rebuild_gives_the_same_root(workspace):
+    first = run(workspace)
+    assert first["workloads"] == "8 workloads"
+    assert first["graphs"].startswith("8 workloads, 8 computed, 0 without")
+    assert first["einsums"].startswith("8 graphs, 8 computed, 0 not")
+    assert first["bounds"] == "8 of 8 bounds on gfx1200"
+    before = {stage: workspace.store.index(stage) for stage in COMPUTED}
+    root = root_of(workspace)
+
+    again = run(workspace)
+    assert "8 workloads, 0 computed" in again["graphs"] and "8 graphs, 0 computed" in again["einsums"]
+    assert root_of(workspace) == root
+
+    shutil.rmtree(workspace.memo)
+    assert "8 computed" in run(workspace)["einsums"]
+    assert root_of(workspace) == root
+
+    path = workspace.problems / "AMD_AKA" / PROBLEMS[1] / "workloads.yaml"
+    text = path.read_text()
+    assert text.count("M: 512") == 1
+    path.write_text(text.replace("M: 512", "M: 500"))
+    edited = run(workspace)
+    assert "8 workloads, 1 computed" in edited["graphs"] and "8 graphs, 1 computed" in edited["einsums"]
+    assert root_of(workspace) != root
+    for stage in ("workloads", "graphs", "bounds"):
+        after = workspace.store.index(stage)
+        changed = {name for name in after if after[name] != before[stage].get(name)}
+        assert {name.split("@")[0] for name in changed} == {
+            "AMD_AKA/torch2hip/l1n1_square_matmul/aka-l1n1_square_matmul-w3"
+        }
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "names"),
+    [
+        ("workloads.yaml", "M: 512", "Q: 512", "axes.M"),
+        ("workloads.yaml", "M: 512", "M: -1", "axes.M"),
+        ("problem.yaml", "[M, K]", "[M, Z]", "unknown axis 'Z'"),
+        ("problem.yaml", "name:", "nom:", "problem.yaml"),
+        ("reference.py", "def run", "def ran", "run"),
+        ("reference.py", None, None, "reference.py"),
+    ],
+)
+def test_bad_input_is_one_line_and_changes_nothing(workspace, file, old, new, names):
+    run(workspace, ("corpus", "workloads"))
+    before = {path.name: path.read_bytes() for path in (workspace.root / "store").glob("*.json")}
+    path = workspace.problems / "AMD_AKA" / PROBLEMS[1] / file
+    if old is None:
+        path.unlink()
+    else:
+        text = path.read_text()
+        assert old in text
+        path.write_text(text.replace(old, new, 1))
+    with pytest.raises(InputError) as caught:
+        run(workspace, ("corpus", "workloads"))
+    assert names in str(caught.value) and "\n" not in str(caught.value) and PROBLEMS[1] in str(caught.value)
+    assert before == {path.name: path.read_bytes() for path in (workspace.root / "store").glob("*.json")}
+
+
+@pytest.mark.slow
+def test_an_unknown_operator_ends_without_a_bound_and_the_rest_goes_on(workspace):
+    path = workspace.problems / "AMD_AKA" / PROBLEMS[1] / "reference.py"
+    path.write_text("import torch\n\n\ndef run(A, B):\n    return torch.linalg.svdvals(A)[:, None] * B\n")
+    done = run(workspace, ("corpus", "workloads", "graphs", "einsums", "bounds"))
+    assert done["bounds"] == "4 of 8 bounds on gfx1200"
+    missing = [value for _, _, value in workspace.store.items("bounds", "bound") if value["result"] is None]
+    assert len(missing) == 4 and all("svd" in value["reason"] for value in missing)
