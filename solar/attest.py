@@ -38,6 +38,7 @@ _UNIT_ROUNDOFF = {
     "float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8,
     "float8_e4m3fn": 2.0**-4, "float8_e5m2": 2.0**-3, "float4_e2m1fn_x2": 2.0**-2,
 }  # fmt: skip
+_DIMENSIONS = frozenset(("dim", "dims", "dim1", "dim2", "spatial"))
 _LOOSE_MAPS = frozenset(("pow", "lgamma", "digamma", "erfinv", "tan", "acosh", "atanh"))
 
 Inputs = dict[str, Any]
@@ -133,10 +134,13 @@ def _skeleton(program: Program, op: Op) -> Any:
 
 
 def _sizeless(value: Any) -> Any:
-    """Attributes with every number taken out: sizes are numbers, and what is not a size is in the wiring."""
+    """Attributes with every number taken out that a size may have made: all but those that name dimensions."""
     if isinstance(value, Mapping):
         # Contents of constants follow the sizes in number, too.
-        return {key: "values" if key == "values" else _sizeless(item) for key, item in value.items()}
+        return {
+            key: item if key in _DIMENSIONS else "values" if key == "values" else _sizeless(item)
+            for key, item in value.items()
+        }
     if isinstance(value, (list, tuple)):
         return [_sizeless(item) for item in value]
     return "number" if isinstance(value, (int, float)) and not isinstance(value, bool) else value

@@ -324,6 +324,22 @@ def _polynomial(name: str) -> Rule:
     return rule
 
 
+def _lerp(build: Build, node: Node) -> list[Value]:
+    """self + weight * (end - self)."""
+    dtype = build.result().dtype
+    start = build.cast(build.operand(node.arguments["self"]), dtype)
+    end, weight = (argument(build, node.arguments[key], dtype) for key in ("end", "weight"))
+    distance = build.map("mul", build.map("sub", end, start, dtype=dtype), weight, dtype=dtype)
+    return finish(build, build.map("add", start, distance))
+
+
+def _ldexp(build: Build, node: Node) -> list[Value]:
+    """self * 2^other."""
+    dtype = build.result().dtype
+    value, power = (build.cast(build.operand(node.arguments[key]), dtype) for key in ("self", "other"))
+    return finish(build, build.map("mul", value, build.map("exp2", power)))
+
+
 def _identity(build: Build, node: Node) -> list[Value]:
     if node.op.startswith("aten.native_dropout"):
         value = build.operand(node.arguments["input"])
@@ -367,6 +383,9 @@ RULES |= {
     "glu": _glu,
     "tril": _triangle("tril"),
     "triu": _triangle("triu"),
+    "lerp": _lerp,
+    "ldexp": _ldexp,
+    "sgn": _unary("sign"),
     "addcmul": _polynomial("mul"),
     "addcdiv": _polynomial("div"),
     "native_dropout": _identity,

@@ -110,17 +110,18 @@ def _average_pool(rank: int) -> Rule:
         ]
         wide = build.wide(value)
         total = build.einsum("window_sum", [wide], indices, [[*lead, *places]], [*lead, *ys], build.dtype(wide))
-        counts = _counts(a, shape[-rank:], outer, kernel, stride, padding)
-        if len(set(counts)) == 1:
-            total = build.map("div", total, counts[0])
-        else:
-            table = build.op(
-                "create", "constant", [], [(tuple(outer), build.dtype(total))], {"values": [float(c) for c in counts]}
-            )[0]
-            total = build.map("div", total, table)
+        total = _divided(build, total, _counts(a, shape[-rank:], outer, kernel, stride, padding), outer)
         return [build.cast(total, dtype)]
 
     return rule
+
+
+def _divided(build: Build, value: Value, counts: Sequence[int], outer: Sequence[int]) -> Value:
+    """By one number, or by one for each window."""
+    if len(counts) == 1:
+        return build.map("div", value, counts[0])
+    results = [(tuple(outer), build.dtype(value))]
+    return build.map("div", value, build.op("create", "constant", [], results, {"values": list(counts)})[0])
 
 
 def _counts(
@@ -146,7 +147,40 @@ def _counts(
     return counts if len(set(counts)) > 1 else counts[:1]
 
 
+def _average_pool_backward(rank: int) -> Rule:
+    """Each gradient goes, divided, to every place of its window; what meets there adds up."""
+
+    def rule(build: Build, node: Node) -> list[Value]:
+        a = node.arguments
+        gradient = build.operand(a["grad_output"])
+        dtype, shape = build.dtype(gradient), build.shape(gradient)
+        kernel = _spread(a["kernel_size"], rank, ())
+        stride = _spread(a.get("stride"), rank, kernel)
+        padding = _spread(a.get("padding"), rank, [0] * rank)
+        outer = shape[-rank:]
+        result = build.result().shape
+        shares = _divided(
+            build, build.wide(gradient), _counts(a, result[-rank:], outer, kernel, stride, padding), outer
+        )
+        spread = build.unsqueeze(shares, list(range(len(shape), len(shape) + rank)))
+        spread = build.expand(spread, [*shape, *kernel])
+        attributes = {
+            "spatial": rank,
+            "stride": stride,
+            "dilation": [1] * rank,
+            "padding": padding,
+            "dims": list(range(len(shape) - rank, len(shape) + rank)),
+            "keepdim": False,
+        }
+        total = build.op("reduce", "fold", [spread], [(result, build.dtype(spread))], attributes)[0]
+        return [build.cast(total, dtype)]
+
+    return rule
+
+
 RULES: dict[str, Rule] = {
+    "avg_pool2d_backward": _average_pool_backward(2),
+    "avg_pool3d_backward": _average_pool_backward(3),
     "max_pool2d_with_indices": _max_pool(2),
     "max_pool3d_with_indices": _max_pool(3),
     "avg_pool1d": _average_pool(1),

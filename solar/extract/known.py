@@ -117,11 +117,24 @@ class KnownValues(TorchDispatchMode):
         if name in _INDEXING:
             args = self._plain_indices(name, args)
             flat = tree_flatten((args, arguments))[0]
+        elif name == "masked_select" and (selected := self._selected(*args)) is not None:
+            return selected
         elif torch.Tag.data_dependent_output in func.tags or torch.Tag.dynamic_output_shape in func.tags:
             return self._resolve(func, name, args, arguments)
         result = func(*args, **arguments)
         self._carry(func, name, args, arguments, flat, result)
         return result
+
+    def _selected(self, value: torch.Tensor, mask: torch.Tensor) -> torch.Tensor | None:
+        """``masked_select`` through a known mask: a gather from places that are known."""
+        known = self.contents(mask)
+        if known is None:
+            return None
+        shape = torch.broadcast_shapes(value.shape, mask.shape)
+        with _disable_current_modes():
+            places = torch.nonzero(known.expand(shape).reshape(-1)).reshape(-1)
+        with self:
+            return value.expand(shape).reshape(-1).index_select(0, self.constant(places))
 
     def _resolve(self, func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         real = self._evaluate(func, args, kwargs)

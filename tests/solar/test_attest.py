@@ -108,6 +108,10 @@ def _maximum_for_sum(op: Op) -> Op:
     return replace(op, function="amax") if op.function == "sum" else op
 
 
+def _other_dimension(op: Op) -> Op:
+    return replace(op, attributes={**op.attributes, "dims": [0]}) if op.kind == "reduce" else op
+
+
 @pytest.mark.parametrize("change", [_other_eps, _maximum_for_sum])
 def test_a_program_that_differs(change) -> None:
     with pytest.raises(ReplayError, match="seed 11, random: output: values differ"):
@@ -184,6 +188,7 @@ def test_patterns() -> None:
         (lambda: program(run=lambda x, w: norm(x, -w)), "operations"),
         (lambda: program(run=lambda x, w: norm(x, w), outputs=["y"]), "inputs or outputs"),
         (lambda: edited(_maximum_for_sum), "differs from the operation"),
+        (lambda: edited(_other_dimension), "differs from the operation"),
     ],
 )
 def test_another_structure_is_refused(small, reason: str) -> None:

@@ -67,6 +67,10 @@ ELEMENTWISE = {
     "fp8 casts": (lambda x: (x.to(torch.float8_e4m3fn), x.to(torch.float8_e5m2).float()), X),
     "casts": (lambda x: ((10 * x).to(torch.int8), x > 0, (x > 0).to(I32), x.half().double()), X),
     "bits": (lambda x: ((x.view(I32) + 0x200000) >> 23, (x.view(I32) & 0x7F800000).view(torch.float32)), X),
+    "scales": (
+        lambda x, i: torch.ldexp(x, i) + torch.sgn(x) + torch.deg2rad(x),
+        {"x": t(3), "i": torch.tensor([1, -2, 0])},
+    ),
     "lookup of nan": (lambda x: torch.nan_to_num(x / x), X),
 }
 REDUCTIONS = {
@@ -213,6 +217,10 @@ MOVEMENT = {
         XY,
     ),
     "repeats": (lambda x: (x.repeat_interleave(2, 1), torch.tile(x, (2, 2)), x.expand(2, 5, 12)), X),
+    "diagonals": (
+        lambda x: (torch.diag(x[0]), torch.diag_embed(x), torch.block_diag(x, x), x[torch.tril_indices(5, 5)[0]]),
+        X,
+    ),
     "creation": (
         lambda x: (
             x + torch.arange(12, device=x.device),
@@ -413,7 +421,64 @@ def _transposed_gradient(x, w):
     return torch.autograd.grad(y.square().sum(), (x, w))
 
 
+def test_known_masks_select(witness) -> None:
+    inputs = {"x": t(2, 3), "m": torch.tensor([True, False, True])}
+    program = witness(lambda x, m: (torch.masked_select(x, m), x[:, m]), inputs, known=("m",))
+    assert [program.tensors[name].shape for _, name in program.outputs] == [(4,), (2, 2)]
+
+
 GRADIENTS = {
+    "average pool": (
+        lambda x: torch.autograd.grad(
+            (
+                F.avg_pool2d(x.requires_grad_(), 3, 2, 1)
+                + F.avg_pool2d(x, 2, count_include_pad=False, padding=1)[:, :, :5, :4]
+            )
+            .square()
+            .sum(),
+            x,
+        ),
+        IMAGE,
+    ),
+    "activations": (
+        lambda x: torch.autograd.grad(
+            (
+                F.gelu(x.requires_grad_())
+                + F.silu(x)
+                + F.elu(x)
+                + F.softplus(x)
+                + F.softmax(x, 0)
+                + x.pow(3)
+                + x.clamp(-1, 1)
+            ).sum(),
+            x,
+        ),
+        X,
+    ),
+    "attention": (
+        lambda q: torch.autograd.grad(
+            F.scaled_dot_product_attention(q.requires_grad_(), q, q, is_causal=True).square().sum(), q
+        ),
+        {"q": t(1, 2, 5, 8)},
+    ),
+    "order and places": (
+        lambda x, i: torch.autograd.grad(
+            (
+                x.requires_grad_()[i[0]].square().sum()
+                + x.cumsum(0).square().sum()
+                + x.max(1).values.sum()
+                + x.topk(2).values.sum()
+            ),
+            x,
+        ),
+        {"x": t(5, 12), "i": INDEX},
+    ),
+    "norms": (
+        lambda x: torch.autograd.grad(
+            (F.batch_norm(x.requires_grad_(), None, None, training=True) + F.group_norm(x, 2)).pow(3).sum(), x
+        ),
+        IMAGE,
+    ),
     "rms norm": (_norm_gradient, {"x": t(5, 12, dtype=F16), "g": t(12, dtype=F16), "upstream": t(5, 12, dtype=F16)}),
     "network": (
         _network_gradient,
