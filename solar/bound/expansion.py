@@ -101,7 +101,7 @@ def _grow(chains: Chains, net: Network, root: str) -> list[Network]:
             if choices is None:
                 _limit(chains, net, factor)
                 if not _selects(chains, factor.tensor):
-                    net.factors.append(factor)
+                    net.factors.append(_without_repetition(chains, factor))
                 continue
             if len(choices) > 1 and len(finished) + len(open_nets) < LARGEST_CHOICE:
                 for other in choices[1:]:
@@ -111,6 +111,12 @@ def _grow(chains: Chains, net: Network, root: str) -> list[Network]:
         net.scales = [replace(f, forms=tuple(net.current(form) for form in f.forms)) for f in net.scales]
         finished.append(net)
     return finished
+
+
+def _without_repetition(chains: Chains, factor: Factor) -> Factor:
+    """A factor is the same at every position of a dimension along which its tensor repeats itself."""
+    repeated = chains.facts.uniform[factor.tensor]
+    return replace(factor, forms=tuple(Form() if i in repeated else form for i, form in enumerate(factor.forms)))
 
 
 def _selects(chains: Chains, name: str) -> bool:
