@@ -53,7 +53,7 @@ class _Verbs(click.Group):
 def cli() -> None:
     """Is a GPU kernel right, and how far is it from what the hardware allows?
 
-    Exit codes: 0 yes or done, 1 a check failed, 2 bad input or usage, 3 could not decide, 4 unsupported, 130 interrupted.
+    Exit codes: 0 yes or done, 1 a check failed, 2 bad input, 3 could not decide, 4 unsupported, 130 interrupted.
     """
 
 
