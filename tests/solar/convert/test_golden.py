@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -11,7 +14,7 @@ import torch.nn.functional as F
 from solar.convert import convert
 from solar.einsum import Program
 from solar.extract.aten import extract
-from solar.graph import Input
+from solar.graph import Input, to_dict
 
 
 def converted(run, **shapes: tuple[int, ...]) -> Program:
@@ -94,3 +97,14 @@ def test_unused_work_stays_and_unused_constants_go() -> None:
         return x + torch.zeros(3)
 
     assert [op.function for op in converted(run, x=(3, 3)).ops] == ["matmul", "sum", "full", "add"]
+
+
+def test_a_stored_graph_converts_without_torch() -> None:
+    graph = json.dumps(to_dict(extract(lambda x: F.gelu(x @ x).softmax(1), {"x": Input((3, 3), "float32")})))
+    code = (
+        "import json, sys; sys.modules['torch'] = sys.modules['numpy'] = None\n"
+        "from solar.convert import convert; from solar.graph import from_dict\n"
+        "print(len(convert(from_dict(json.loads(sys.stdin.read()))).ops))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], input=graph, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.strip()) == (0, "11"), done.stderr
