@@ -30,6 +30,8 @@ class Memory:
         self._version: dict[int, int] = {}
         self._seen: dict[str, int] = {}
         self._chains: dict[str, tuple[_View, ...] | None] = {}
+        # What was written into a view is that view of the new base, though no view op leads to it.
+        self._anchors: dict[tuple[int, Value], tuple[_View, ...]] = {}
 
     def define(self, tensor: str, value: Value) -> None:
         """A new tensor of the graph holds ``value``."""
@@ -40,7 +42,7 @@ class Memory:
             self._version[storage] = 0
             self._chains[tensor] = ()
         else:
-            self._chains[tensor] = self._chain(value, self._base[storage])
+            self._chains[tensor] = self._chain(value, storage)
         self._seen[tensor] = self._version[storage]
 
     def refresh(self, tensor: str) -> None:
@@ -73,6 +75,8 @@ class Memory:
         self._version[declared.storage] += 1
         build.values[tensor] = value
         self._seen[tensor] = self._version[declared.storage]
+        self._anchors = {key: views for key, views in self._anchors.items() if key[0] != declared.storage}
+        self._anchors[declared.storage, value] = chain
 
     def written(self, tensor: str) -> bool:
         """Whether the storage of ``tensor`` was ever written in place."""
@@ -91,9 +95,12 @@ class Memory:
             )
         return chain
 
-    def _chain(self, value: Value, base: Value) -> tuple[_View, ...] | None:
+    def _chain(self, value: Value, storage: int) -> tuple[_View, ...] | None:
         views: list[_View] = []
-        while value != base:
+        while value != self._base[storage]:
+            anchor = self._anchors.get((storage, value))
+            if anchor is not None:
+                return (*anchor, *reversed(views))
             op = self._build.producer(value)
             if op is None or op.kind != "view":
                 return None

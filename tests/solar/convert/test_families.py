@@ -322,6 +322,16 @@ def _written_parts(x):
     return view.transpose(0, 1), y
 
 
+def _written_again(x):
+    y = x.clone().t()
+    y.add_(1)
+    z = y[2:5]
+    z[0].mul_(2)
+    z.unsqueeze(0).sub_(x[0, 0])
+    y.exp_()
+    return y, z.clone(), z.view(3, 5)
+
+
 def _masked_write(x):
     y = x.clone()
     y[x > 0.5] = -1.0
@@ -330,6 +340,7 @@ def _masked_write(x):
 
 
 MOVEMENT["written parts"] = (_written_parts, X)
+MOVEMENT["written again"] = (_written_again, X)
 MOVEMENT["masked write"] = (_masked_write, X)
 POSITIVE = ("products", "hinge and triplet")
 
