@@ -19,6 +19,8 @@ Region = tuple["Block", ...]
 # Blocks beyond this many are given up (the largest stay).
 LARGEST_UNION = 24
 LARGEST_PAIR_MASK = 1 << 24
+# Positions of an axis that several conditions share are walked up to this many.
+LARGEST_HUB = 1 << 13
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +159,49 @@ def projected(block: Block, dims: Sequence[int] | range) -> Block:
     return Block(tuple(block.position(i) for i in dims))
 
 
+def boxes_inside(block: Block) -> list[Block]:
+    """Boxes without conditions that lie in a block: all of it where the tied axes are short, most of it elsewhere."""
+    boxes = [Block(block.axes)]
+    for pair in block.pairs:
+        boxes = [inner for box in boxes for inner in _boxes_of(box, pair)]
+    return boxes
+
+
+def _boxes_of(box: Block, pair: Pair) -> list[Block]:
+    x, y = box.axes[pair.first], box.axes[pair.second]
+    if x.unplaced is not None or y.unplaced is not None or not x.count:
+        return []
+    last = x.stop - 1
+    first = next(iter(x))
+    pieces = min(LARGEST_UNION, last - first + 1)
+    chunks = [
+        (first + (last - first + 1) * i // pieces, first + (last - first + 1) * (i + 1) // pieces)
+        for i in range(pieces)
+    ]
+    result = []
+    for start, stop in chunks:
+        rows = ax.intersection(x, ax.run(x.extent, start, stop))
+        columns = ax.intersection(y, _columns_of_all(pair, start, stop, y.extent)) if rows.count else Axis(y.extent)
+        if columns.count:
+            axes = list(box.axes)
+            axes[pair.first], axes[pair.second] = rows, columns
+            result.append(Block(tuple(axes)))
+    return result
+
+
+def _columns_of_all(pair: Pair, start: int, stop: int, extent: int) -> Axis:
+    """Positions of the second axis that meet the condition with every position start .. stop-1 of the first."""
+    if pair.rows is not None:
+        common = (1 << extent) - 1
+        for row in pair.rows[start:stop]:
+            common &= row
+        return ax.masked(extent, common)
+    limits = [_limits(pair, start), _limits(pair, stop - 1)]
+    low = max((low for low, _ in limits if low is not None), default=0)
+    high = min((high for _, high in limits if high is not None), default=extent - 1)
+    return ax.run(extent, max(0, low), high + 1)
+
+
 def count(blocks: Region) -> int:
     """Elements in the union; where blocks overlap in a way that has no exact form, at least this many."""
     if len(blocks) == 1:
@@ -224,29 +269,48 @@ def _minus(piece: Block, taken: Block) -> list[Block]:
 
 
 def count_box(axes: tuple[Axis, ...], pairs: tuple[Pair, ...]) -> int:
-    """Elements of a box that meet all conditions: exact while no axis is in two of them, else a lower bound."""
+    """Elements of a box that meet all conditions: exact where conditions share no axis, or all of a group share one;
+    else a lower bound."""
     total = math.prod(axis.count for axis in axes)
     if not pairs or not total:
         return total
-    groups: list[tuple[set[int], int]] = []
-    for pair in pairs:
-        members = {pair.first, pair.second}
-        found = count_pair(pair, axes[pair.first], axes[pair.second])
-        for group in [g for g in groups if g[0] & members]:
-            groups.remove(group)
-            joined = group[0] | members
-            # |A and B| >= |A| + |B| - |everything|, over the axes of both.
-            space = math.prod(axes[i].count for i in joined)
-            mine = found * math.prod(axes[i].count for i in joined - members)
-            other = group[1] * math.prod(axes[i].count for i in joined - group[0])
-            found, members = max(0, mine + other - space), joined
-        groups.append((members, found))
-    free = set(range(len(axes)))
-    product = 1
-    for members, found in groups:
-        product *= found
+    product, free = 1, set(range(len(axes)))
+    for group in _connected(pairs):
+        members = {axis for pair in group for axis in (pair.first, pair.second)}
+        product *= _count_group(axes, group, members)
         free -= members
     return product * math.prod(axes[i].count for i in free)
+
+
+def _connected(pairs: Iterable[Pair]) -> list[list[Pair]]:
+    """Conditions in groups without a common axis."""
+    groups: list[list[Pair]] = []
+    for pair in pairs:
+        members = {pair.first, pair.second}
+        touching = [g for g in groups if any(members & {other.first, other.second} for other in g)]
+        groups = [g for g in groups if g not in touching]
+        groups.append([*(other for g in touching for other in g), pair])
+    return groups
+
+
+def _count_group(axes: tuple[Axis, ...], group: list[Pair], members: set[int]) -> int:
+    if len(group) == 1:
+        return count_pair(group[0], axes[group[0].first], axes[group[0].second])
+    hubs = set.intersection(*({pair.first, pair.second} for pair in group))
+    if len(hubs) == 1 and len(members) == len(group) + 1 and all(pair.rows is None for pair in group):
+        centre = hubs.pop()
+        hub = axes[centre]
+        known = all(axes[i].unplaced is None for i in members)
+        if known and hub.count <= LARGEST_HUB:
+            turned = [pair if pair.first == centre else pair.swapped() for pair in group]
+            return sum(math.prod(_between(axes[p.second], *_limits(p, x)) for p in turned) for x in hub)
+    # |A and B| >= |A| + |B| - |everything|
+    space = math.prod(axes[i].count for i in members)
+    found = space
+    for pair in group:
+        rest = math.prod(axes[i].count for i in members - {pair.first, pair.second})
+        found += count_pair(pair, axes[pair.first], axes[pair.second]) * rest - space
+    return max(0, found)
 
 
 def count_pair(pair: Pair, x: Axis, y: Axis) -> int:

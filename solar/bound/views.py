@@ -13,16 +13,29 @@ from typing import Any
 
 from solar.bound import axes as ax
 from solar.bound.axes import Axis
-from solar.bound.regions import Block, Pair, everything
+from solar.bound.regions import Block, Pair, boxes_inside, everything
 from solar.errors import GraphError
 
 Shape = tuple[int, ...]
+
+
+class _TiedError(Exception):
+    """Two axes of the block are tied by a condition that the operand has no form for."""
 
 
 def pull_view(
     function: str, attributes: Mapping[str, Any], block: Block, operand: Shape, bits: tuple[int, int]
 ) -> list[Block]:
     """Operand elements behind ``block`` of a ``view``'s result. ``bits``: storage bits an element (result, operand)."""
+    try:
+        return _pull_view(function, attributes, block, operand, bits)
+    except _TiedError:
+        return [found for box in boxes_inside(block) for found in _pull_view(function, attributes, box, operand, bits)]
+
+
+def _pull_view(
+    function: str, attributes: Mapping[str, Any], block: Block, operand: Shape, bits: tuple[int, int]
+) -> list[Block]:
     if function == "permute":
         dims = attributes["dims"]
         return [_place(block, dims, operand)]
@@ -52,7 +65,7 @@ def pull_view(
         kept = [*range(dim), -1, *range(dim + 1, len(operand))]
         pairs = tuple(p for p in block.pairs if not {dim, len(operand)} & {p.first, p.second})
         if pairs != block.pairs:
-            return []
+            raise _TiedError
         return [Block(tuple(spread if i == -1 else block.axes[i] for i in kept), pairs)]
     if function == "bitcast":
         return _bitcast(block, operand, bits)
@@ -127,7 +140,7 @@ def _affine(block: Block, dim: int, step: int, start: int, operand: Shape) -> Bl
         if dim not in (pair.first, pair.second):
             pairs.append(pair)
         elif pair.rows is not None or step != 1:
-            return Block(tuple(Axis(extent) for extent in operand))
+            raise _TiedError
         else:
             shift = (pair.a if pair.first == dim else pair.b) * start
             pairs.append(
@@ -144,7 +157,7 @@ def _diagonal(block: Block, attributes: Mapping[str, Any], operand: Shape) -> Bl
     first, second, offset = attributes["dim1"], attributes["dim2"], attributes["offset"]
     along = block.axes[-1]
     if any(len(block.axes) - 1 in (p.first, p.second) for p in block.pairs):
-        return Block(tuple(Axis(extent) for extent in operand))
+        raise _TiedError
     others = [i for i in range(len(operand)) if i not in (first, second)]
     axes: list[Axis] = list(everything(operand).axes)
     for i, dim in enumerate(others):
@@ -202,7 +215,7 @@ def pull_reshape(block: Block, operand: Shape) -> list[Block]:
     pairs = []
     for pair in block.pairs:
         if pair.first not in where or pair.second not in where:
-            return []
+            raise _TiedError
         pairs.append(replace(pair, first=where[pair.first], second=where[pair.second]))
     return [Block(part.axes, tuple(pairs)) for part in parts]
 
@@ -301,7 +314,7 @@ def _bitcast(block: Block, operand: Shape, bits: tuple[int, int]) -> list[Block]
     if wide == narrow or not operand:
         return [block]
     if any(len(operand) - 1 in (p.first, p.second) for p in block.pairs):
-        return []
+        raise _TiedError
     last, extent = block.axes[-1], operand[-1]
     if last.full:
         moved = ax.whole(extent)
@@ -318,7 +331,9 @@ def _bitcast(block: Block, operand: Shape, bits: tuple[int, int]) -> list[Block]
 
 def _as_strided(block: Block, attributes: Mapping[str, Any], operand: Shape) -> list[Block]:
     """Storage positions of a strided box over the operand laid out row-major."""
-    if block.pairs or block.empty:
+    if block.pairs:
+        raise _TiedError
+    if block.empty:
         return []
     strides = list(attributes["stride"])
     size = math.prod(operand)
@@ -337,6 +352,16 @@ def pull_copy(
     function: str, attributes: Mapping[str, Any], block: Block, operands: Sequence[Shape]
 ) -> list[list[Block]]:
     """Elements of each operand behind ``block`` of a ``copy``'s result."""
+    try:
+        return _pull_copy(function, attributes, block, operands)
+    except _TiedError:
+        pulled = [_pull_copy(function, attributes, box, operands) for box in boxes_inside(block)]
+        return [[found for part in pulled for found in part[i]] for i in range(len(operands))]
+
+
+def _pull_copy(
+    function: str, attributes: Mapping[str, Any], block: Block, operands: Sequence[Shape]
+) -> list[list[Block]]:
     first = operands[0]
     if function == "clone":
         return [[block]]
@@ -347,7 +372,7 @@ def pull_copy(
     if function == "flip":
         for dim in attributes["dims"]:
             if any(dim in (p.first, p.second) for p in block.pairs):
-                return [[]]
+                raise _TiedError
             block = _with(block, dim, _flipped(block.axes[dim]))
         return [[block]]
     if function == "roll":
@@ -360,11 +385,13 @@ def pull_copy(
     if function in ("slice_scatter", "select_scatter", "diagonal_scatter", "as_strided_scatter"):
         return _replaced(function, attributes, block, operands)
     if function == "dilate":
+        if block.pairs:
+            raise _TiedError
         axes = tuple(
             ax.preimage(axis, step, 0, extent)
             for axis, step, extent in zip(block.axes, attributes["steps"], first, strict=True)
         )
-        return [[Block(axes)] if not block.pairs else []]
+        return [[Block(axes)]]
     raise GraphError(f"copy: unknown function {function!r}")
 
 
@@ -386,7 +413,7 @@ def _shifted(block: Block, dim: int, start: int) -> Block:
     for pair in block.pairs:
         if dim in (pair.first, pair.second):
             if pair.rows is not None:
-                return Block(tuple(Axis(axis.extent) for axis in block.axes))
+                raise _TiedError
             shift = (pair.a if pair.first == dim else pair.b) * start
             pair = replace(
                 pair,
@@ -418,7 +445,7 @@ def _rolled(block: Block, dim: int, shift: int) -> list[Block]:
     if axis.full and not block.pairs:
         return [block]
     if block.pairs:
-        return []
+        raise _TiedError
     shift %= axis.extent
     # Result position p is operand position p - shift, modulo the extent.
     high = ax.image(ax.intersection(axis, ax.run(axis.extent, shift, axis.extent)), 1, -shift, axis.extent)
@@ -427,6 +454,8 @@ def _rolled(block: Block, dim: int, shift: int) -> list[Block]:
 
 
 def _repeated(block: Block, operand: Shape) -> Block:
+    if block.pairs:
+        raise _TiedError
     lead = len(block.axes) - len(operand)
     axes = []
     for axis, extent in zip(block.axes[lead:], operand, strict=True):
@@ -439,7 +468,7 @@ def _repeated(block: Block, operand: Shape) -> Block:
                 break
             folded = ax.union(folded, ax.preimage(axis, 1, copy * extent, extent))
         axes.append(folded)
-    return Block(tuple(axes)) if not block.pairs else Block(tuple(Axis(extent) for extent in operand))
+    return Block(tuple(axes))
 
 
 def _replaced(
@@ -447,25 +476,27 @@ def _replaced(
 ) -> list[list[Block]]:
     """Base and source of a copy whose result is the base with one view of it replaced by the source."""
     base, source = operands[0], operands[1]
+    if block.pairs:
+        raise _TiedError
     if function in ("slice_scatter", "select_scatter"):
         dim = attributes["dim"]
         if function == "slice_scatter":
             start, step = attributes["start"], attributes["step"]
             written = ax.run(base[dim], start, attributes["stop"], step)
             inside = ax.preimage(block.axes[dim], step, start, source[dim])
-            from_source = [_shifted(_with(block, dim, inside), dim, start)] if step == 1 or not block.pairs else []
+            from_source = [_with(block, dim, inside)]
         else:
             index = attributes["index"]
             written = ax.run(base[dim], index, index + 1)
             kept = [i for i in range(len(base)) if i != dim]
             hit = index in block.axes[dim] if block.axes[dim].unplaced is None else False
-            from_source = [_keep(block, kept)] if hit and not block.pairs else []
+            from_source = [_keep(block, kept)] if hit else []
         left = ax.intersection(block.axes[dim], ax.complement(written))
         return [[_with(block, dim, left)], from_source]
     if function == "diagonal_scatter":
         first, second, offset = attributes["dim1"], attributes["dim2"], attributes["offset"]
         rows, columns = block.axes[first], block.axes[second]
-        if block.pairs or not (rows.full and columns.full):
+        if not (rows.full and columns.full):
             return [[], []]
         above = Block(block.axes, (Pair(first, second, low=offset + 1),))
         below = Block(block.axes, (Pair(first, second, high=offset - 1),))
