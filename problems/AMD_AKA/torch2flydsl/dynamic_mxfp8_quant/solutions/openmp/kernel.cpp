@@ -1,9 +1,16 @@
-// MXFP8: blocks of 32 bfloat16 values share one power-of-two scale; codes are e4m3. Exponents come from bit patterns and
-// the rounding is done on integers, so every byte is exact.
+// MXFP8: blocks of 32 bfloat16 values share one power-of-two scale; codes are e4m3. Exponents come from bit patterns
+// and the rounding is done on integers, so every byte is exact.
 
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+
+#include <omp.h>
+#if defined(__SSE4_1__)
+#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
 
 #pragma GCC diagnostic ignored "-Wpsabi"  // every function with a vector argument is inlined
 
@@ -21,10 +28,10 @@ typedef float vf __attribute__((vector_size(BYTES)));
 typedef uint32_t vu __attribute__((vector_size(BYTES)));
 typedef uint16_t vh __attribute__((vector_size(BYTES)));
 typedef uint16_t half_vh __attribute__((vector_size(BYTES / 2)));
-constexpr int64_t GROUP = 32;               // values under one scale: 64 bytes
+constexpr int64_t GROUP = 32;  // values under one scale: 64 bytes
 constexpr int VECTORS = 64 / BYTES;
-constexpr int64_t STEP = 2 * LANES;         // bfloat16 values in a vector
-constexpr int64_t PARALLEL_FROM = 1 << 17;  // elements; below, waking a thread costs more than it saves
+constexpr int64_t STEP = 2 * LANES;  // bfloat16 values in a vector
+constexpr int64_t GRAIN = 1 << 12;   // elements a thread; for fewer, waking it costs more than it saves
 
 // Largest bit pattern without its sign among the 32 values.
 inline uint32_t largest_magnitude(const vh (&values)[VECTORS]) {
@@ -33,11 +40,21 @@ inline uint32_t largest_magnitude(const vh (&values)[VECTORS]) {
         const vh other = values[v] & 0x7fff;
         high = other > high ? other : high;
     }
-    uint16_t lane[STEP];
-    std::memcpy(lane, &high, sizeof high);
-    for (int width = STEP / 2; width; width /= 2)
-        for (int i = 0; i < width; i++) lane[i] = std::max(lane[i], lane[i + width]);
-    return lane[0];
+    typedef uint16_t eight __attribute__((vector_size(16)));
+    eight part[BYTES / 16];
+    std::memcpy(part, &high, sizeof high);
+    eight top = part[0];
+    for (int i = 1; i < BYTES / 16; i++) top = part[i] > top ? part[i] : top;
+#if defined(__SSE4_1__)
+    const eight flipped = ~top;  // there is a minimum across lanes, no maximum
+    return 0xffff & ~_mm_cvtsi128_si32(_mm_minpos_epu16(reinterpret_cast<const __m128i&>(flipped)));
+#elif defined(__aarch64__)
+    return vmaxvq_u16(reinterpret_cast<const uint16x8_t&>(top));
+#else
+    uint16_t result = 0;
+    for (int i = 0; i < 8; i++) result = std::max<uint16_t>(result, top[i]);
+    return result;
+#endif
 }
 
 // Nearest e4m3 code, ties to even, of |value| <= 448; the sign bit is kept, also of a zero.
@@ -68,10 +85,15 @@ inline uint8_t quantise(const uint16_t* x, uint8_t* codes) {
     return static_cast<uint8_t>(e + 127);
 }
 
+// How many threads to wake.
+inline int team(int64_t work, int64_t items) {
+    return static_cast<int>(std::clamp<int64_t>(std::min(work / GRAIN, items), 1, omp_get_max_threads()));
+}
+
 }  // namespace
 
 extern "C" void run(const uint16_t* input, uint8_t* codes, uint8_t* scale, int64_t m, int64_t k, int64_t groups) {
     // Rows are contiguous and K = 32 * groups, so blocks follow each other without a gap.
-#pragma omp parallel for schedule(static) if (m * k >= PARALLEL_FROM)
+#pragma omp parallel for schedule(static) num_threads(team(m* k, m* groups))
     for (int64_t g = 0; g < m * groups; g++) scale[g] = quantise(input + g * GROUP, codes + g * GROUP);
 }

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <vector>
 
+#include <omp.h>
+
 #if defined(__SSE2__)
 #include <immintrin.h>
 #endif
@@ -46,8 +48,9 @@ inline vu rounded(vf v) {
 }
 
 inline vu pack(vf even, vf odd) { return (rounded(even) >> 16) | (rounded(odd) & 0xffff0000u); }
-constexpr int64_t PARALLEL_FROM = 1 << 16;  // elements; below, waking a thread costs more than it saves
-constexpr int64_t STREAM_FROM = 1 << 19;    // elements; above, stores go past the cache
+
+constexpr int64_t GRAIN = 1 << 14;        // elements a thread; for fewer, waking it costs more than it saves
+constexpr int64_t STREAM_FROM = 1 << 19;  // elements; above, stores go past the cache
 
 // Write-combining store: the line is not read before it is overwritten. p must be aligned to BYTES.
 inline void stream(uint16_t* p, vu v) {
@@ -78,8 +81,8 @@ inline float total(vf v) {
 
 // One row; streamed is a constant of the call.
 template <bool STREAMED>
-inline void normalise(const uint16_t* input, const uint16_t* weight, const uint16_t* residual, float eps, uint16_t* output,
-                      uint16_t* residual_out, uint16_t* row, int64_t n) {
+inline void normalise(const uint16_t* input, const uint16_t* weight, const uint16_t* residual, float eps,
+                      uint16_t* output, uint16_t* residual_out, uint16_t* row, int64_t n) {
     vf square_even = {}, square_odd = {};
     const auto put = [](uint16_t* p, vu v, int64_t count) __attribute__((always_inline)) {
         if (STREAMED)
@@ -108,13 +111,18 @@ inline void normalise(const uint16_t* input, const uint16_t* weight, const uint1
     if (i < n) scale(i, n - i);
 }
 
+// How many threads to wake.
+inline int team(int64_t work, int64_t items) {
+    return static_cast<int>(std::clamp<int64_t>(std::min(work / GRAIN, items), 1, omp_get_max_threads()));
+}
+
 }  // namespace
 
-extern "C" void run(const uint16_t* input, const uint16_t* weight, const uint16_t* residual, float eps, uint16_t* output,
-                    uint16_t* residual_out, int64_t m, int64_t n) {
+extern "C" void run(const uint16_t* input, const uint16_t* weight, const uint16_t* residual, float eps,
+                    uint16_t* output, uint16_t* residual_out, int64_t m, int64_t n) {
     const uintptr_t address = reinterpret_cast<uintptr_t>(output) | reinterpret_cast<uintptr_t>(residual_out);
     const bool streamed = m * n >= STREAM_FROM && n % STEP == 0 && address % BYTES == 0;
-#pragma omp parallel if (m * n >= PARALLEL_FROM && m > 1)
+#pragma omp parallel num_threads(team(m* n, m))
     {
         std::vector<uint16_t> row(n);
 #pragma omp for schedule(static)

@@ -1,5 +1,5 @@
 // Expert routing: softmax of a token's bfloat16 gating row, plus a bias for the choice only, then K times the largest
-// score. Which of two equal scores is chosen is free; here it is the first.
+// score. Which of two equal scores is chosen is free.
 
 #include <algorithm>
 #include <cmath>
@@ -7,6 +7,8 @@
 #include <cstring>
 #include <limits>
 #include <vector>
+
+#include <omp.h>
 
 #if defined(__SSE2__)
 #include <immintrin.h>
@@ -29,7 +31,9 @@ typedef int32_t vi __attribute__((vector_size(BYTES)));
 typedef uint32_t vu __attribute__((vector_size(BYTES)));
 typedef uint16_t half_vh __attribute__((vector_size(BYTES / 2)));
 
-constexpr int64_t PARALLEL_FROM = 1 << 16;  // gating values; below, waking a thread costs more than it saves
+constexpr int64_t GRAIN = 1 << 12;  // gating values a thread; for fewer, waking it costs more than it saves
+constexpr int HEIGHT = 8;
+constexpr int64_t STACK = HEIGHT * LANES;
 constexpr float LOWEST = -std::numeric_limits<float>::infinity();
 
 inline vf load(const float* p) {
@@ -86,12 +90,17 @@ inline vf exp_nonpositive(vf d) {
     return reinterpret_cast<vf>(reinterpret_cast<vi>(p) + (reinterpret_cast<vi>(shifted) << 23));
 }
 
-// Buffers of one thread; padded to whole vectors.
+// Buffers of one thread, padded to whole stacks of HEIGHT vectors. A stack's columns are LANES groups of HEIGHT scores;
+// best holds the largest of each group, so that a choice looks at one group and the bests, not at every score.
 struct Row {
     explicit Row(int64_t experts)
-        : padded((experts + LANES - 1) / LANES * LANES), probability(padded), score(padded), best(padded / LANES) {}
-    int64_t padded;
-    std::vector<float> probability, score, best;  // best: the largest score of each vector
+        : stacks((experts + STACK - 1) / STACK),
+          padded(stacks * STACK),
+          probability(padded),
+          score(padded),
+          best(stacks * LANES) {}
+    int64_t stacks, padded;
+    std::vector<float> probability, score, best;
 };
 
 inline void probabilities(const uint16_t* gating, int64_t experts, Row& row) {
@@ -125,27 +134,45 @@ inline void choose(const float* bias, int64_t experts, int64_t k, float route_sc
                    int32_t* ids) {
     const float* p = row.probability.data();
     float *score = row.score.data(), *best = row.best.data();
-    const int64_t vectors = row.padded / LANES;
+    const int64_t groups = row.stacks * LANES;
     int64_t e = 0;
     for (; e + LANES <= experts; e += LANES) store(score + e, load(p + e) + load(bias + e));
     for (; e < row.padded; e++) score[e] = e < experts ? p[e] + bias[e] : LOWEST;
-    for (int64_t v = 0; v < vectors; v++) best[v] = largest(load(score + v * LANES));
+    for (int64_t s = 0; s < row.stacks; s++) {
+        vf high = load(score + s * STACK);
+        for (int q = 1; q < HEIGHT; q++) high = larger(load(score + s * STACK + q * LANES), high);
+        store(best + s * LANES, high);
+    }
     for (int64_t i = 0; i < k; i++) {
-        const int64_t v = std::max_element(best, best + vectors) - best;
-        float* lane = score + v * LANES;
-        const int64_t id = std::find(lane, lane + LANES - 1, best[v]) - score;
+        vf high = load(best);
+        for (int64_t g = LANES; g < groups; g += LANES) high = larger(load(best + g), high);
+        const float top = largest(high);
+        int32_t group = 0;
+#pragma omp simd reduction(max : group)
+        for (int32_t g = 0; g < groups; g++) group = std::max(group, best[g] == top ? g : 0);
+        float* const column = score + group / LANES * STACK + group % LANES;
+        int place = 0;
+        float next = LOWEST;
+        for (int q = 0; q < HEIGHT; q++) place = column[q * LANES] == top ? q : place;
+        column[place * LANES] = LOWEST;
+        for (int q = 0; q < HEIGHT; q++) next = std::max(next, column[q * LANES]);
+        best[group] = next;
+        const int64_t id = column + place * LANES - score;
         ids[i] = static_cast<int32_t>(id);
         weights[i] = route_scale * p[id];
-        score[id] = LOWEST;
-        best[v] = largest(load(lane));
     }
+}
+
+// How many threads to wake.
+inline int team(int64_t work, int64_t items) {
+    return static_cast<int>(std::clamp<int64_t>(std::min(work / GRAIN, items), 1, omp_get_max_threads()));
 }
 
 }  // namespace
 
-extern "C" void run(const uint16_t* gating, const float* bias, int32_t /* topk = K */, float route_scale, float* weights,
-                    int32_t* ids, int64_t t, int64_t e, int64_t k) {
-#pragma omp parallel if (t * e >= PARALLEL_FROM)
+extern "C" void run(const uint16_t* gating, const float* bias, int32_t /* topk = K */, float route_scale,
+                    float* weights, int32_t* ids, int64_t t, int64_t e, int64_t k) {
+#pragma omp parallel num_threads(team(t* e, t))
     {
         Row row(e);
 #pragma omp for schedule(static)

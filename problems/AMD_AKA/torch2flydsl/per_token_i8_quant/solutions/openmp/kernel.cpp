@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include <omp.h>
+
 #if defined(__SSE2__)
 #include <immintrin.h>
 #endif
@@ -26,8 +28,8 @@ typedef int32_t vi __attribute__((vector_size(BYTES)));
 typedef uint32_t vu __attribute__((vector_size(BYTES)));
 typedef uint16_t vh __attribute__((vector_size(BYTES)));
 typedef uint16_t half_vh __attribute__((vector_size(BYTES / 2)));
-constexpr int64_t STEP = 2 * LANES;         // bfloat16 values in a vector
-constexpr int64_t PARALLEL_FROM = 1 << 16;  // elements; below, waking a thread costs more than it saves
+constexpr int64_t STEP = 2 * LANES;  // bfloat16 values in a vector
+constexpr int64_t GRAIN = 1 << 14;   // elements a thread; for fewer, waking it costs more than it saves
 
 inline float widened(uint16_t bits) {
     const uint32_t word = static_cast<uint32_t>(bits) << 16;
@@ -63,10 +65,15 @@ inline void quantise(const uint16_t* x, int8_t* codes, vf scale) {
     std::memcpy(codes, &bytes, sizeof bytes);
 }
 
+// How many threads to wake.
+inline int team(int64_t work, int64_t items) {
+    return static_cast<int>(std::clamp<int64_t>(std::min(work / GRAIN, items), 1, omp_get_max_threads()));
+}
+
 }  // namespace
 
 extern "C" void run(const uint16_t* input, int8_t* codes, float* scale, int64_t m, int64_t n) {
-#pragma omp parallel for schedule(static) if (m * n >= PARALLEL_FROM && m > 1)
+#pragma omp parallel for schedule(static) num_threads(team(m* n, m))
     for (int64_t row = 0; row < m; row++) {
         const uint16_t* in = input + row * n;
         int8_t* out = codes + row * n;

@@ -1,9 +1,12 @@
-// Rotary embedding of packed sequences, bfloat16: a token's sines and cosines are computed once and serve all its heads.
+// Rotary embedding of packed sequences, bfloat16: a token's sines and cosines are computed once and serve all its
+// heads.
 
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <vector>
+
+#include <omp.h>
 
 #if defined(__SSE2__)
 #include <immintrin.h>
@@ -23,6 +26,7 @@ constexpr int BYTES = 16;
 constexpr int LANES = BYTES / 4;
 typedef float vf __attribute__((vector_size(BYTES)));
 typedef uint32_t vu __attribute__((vector_size(BYTES)));
+typedef int32_t vi __attribute__((vector_size(BYTES)));
 constexpr int64_t STEP = 2 * LANES;  // bfloat16 values in a vector
 
 // A vector of bfloat16 pairs is worked on as two float vectors, the even and the odd values: nothing is shuffled.
@@ -44,9 +48,9 @@ inline vu rounded(vf v) {
 }
 
 inline vu pack(vf even, vf odd) { return (rounded(even) >> 16) | (rounded(odd) & 0xffff0000u); }
-typedef int32_t vi __attribute__((vector_size(BYTES)));
-constexpr int64_t PARALLEL_FROM = 1 << 17;  // elements; below, waking a thread costs more than it saves
-constexpr int64_t STREAM_FROM = 1 << 19;    // elements; above, stores go past the cache
+
+constexpr int64_t GRAIN = 1 << 14;        // elements a thread; for fewer, waking it costs more than it saves
+constexpr int64_t STREAM_FROM = 1 << 19;  // elements; above, stores go past the cache
 
 // Write-combining store: the line is not read before it is overwritten. p must be aligned to BYTES.
 inline void stream(uint16_t* p, vu v) {
@@ -117,13 +121,18 @@ inline void rotate(const uint16_t* x, uint16_t* out, const Turn* turns, int64_t 
         }
 }
 
+// How many threads to wake.
+inline int team(int64_t work, int64_t items) {
+    return static_cast<int>(std::clamp<int64_t>(std::min(work / GRAIN, items), 1, omp_get_max_threads()));
+}
+
 }  // namespace
 
-extern "C" void run(const uint16_t* input, const int32_t* cu_seqlens, const uint16_t* freqs, uint16_t* output, int64_t t,
-                    int64_t h, int64_t d, int64_t s1, int64_t half, int64_t /* 1 */) {
+extern "C" void run(const uint16_t* input, const int32_t* cu_seqlens, const uint16_t* freqs, uint16_t* output,
+                    int64_t t, int64_t h, int64_t d, int64_t s1, int64_t half, int64_t /* 1 */) {
     const bool streamed =
         t * h * d >= STREAM_FROM && half % STEP == 0 && reinterpret_cast<uintptr_t>(output) % BYTES == 0;
-#pragma omp parallel if (t * h * d >= PARALLEL_FROM)
+#pragma omp parallel num_threads(team(t * h * d, t))
     {
         std::vector<Turn> turns((half + STEP - 1) / STEP * 2);
 #pragma omp for schedule(static)

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include <omp.h>
+
 #if defined(__SSE2__)
 #include <immintrin.h>
 #endif
@@ -22,6 +24,7 @@ constexpr int BYTES = 16;
 constexpr int LANES = BYTES / 4;
 typedef float vf __attribute__((vector_size(BYTES)));
 typedef uint32_t vu __attribute__((vector_size(BYTES)));
+typedef int32_t vi __attribute__((vector_size(BYTES)));
 constexpr int64_t STEP = 2 * LANES;  // bfloat16 values in a vector
 
 // A vector of bfloat16 pairs is worked on as two float vectors, the even and the odd values: nothing is shuffled.
@@ -43,9 +46,9 @@ inline vu rounded(vf v) {
 }
 
 inline vu pack(vf even, vf odd) { return (rounded(even) >> 16) | (rounded(odd) & 0xffff0000u); }
-typedef int32_t vi __attribute__((vector_size(BYTES)));
-constexpr int64_t PARALLEL_FROM = 1 << 16;  // elements written; below, waking a thread costs more than it saves
-constexpr int64_t STREAM_FROM = 1 << 19;    // elements written; above, stores go past the cache
+
+constexpr int64_t GRAIN = 1 << 14;        // elements written a thread; for fewer, waking it costs more than it saves
+constexpr int64_t STREAM_FROM = 1 << 19;  // elements written; above, stores go past the cache
 
 // Write-combining store: the line is not read before it is overwritten. p must be aligned to BYTES.
 inline void stream(uint16_t* p, vu v) {
@@ -88,12 +91,17 @@ inline vf exponential(vf x) {
 
 inline vf gated(vf s, vf t) { return s * t / (1.0f + exponential(-s)); }
 
+// How many threads to wake.
+inline int team(int64_t work, int64_t items) {
+    return static_cast<int>(std::clamp<int64_t>(std::min(work / GRAIN, items), 1, omp_get_max_threads()));
+}
+
 }  // namespace
 
 extern "C" void run(const uint16_t* input, uint16_t* output, int64_t m, int64_t full, int64_t half) {
     const bool streamed =
         m * half >= STREAM_FROM && half % STEP == 0 && reinterpret_cast<uintptr_t>(output) % BYTES == 0;
-#pragma omp parallel if (m * half >= PARALLEL_FROM)
+#pragma omp parallel num_threads(team(m* half, m))
     {
 #pragma omp for schedule(static)
         for (int64_t row = 0; row < m; row++) {

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <vector>
 
+#include <omp.h>
+
 #if defined(__SSE2__)
 #include <immintrin.h>
 #endif
@@ -26,8 +28,8 @@ constexpr int LANES = BYTES / 4;
 typedef float vf __attribute__((vector_size(BYTES)));
 typedef int32_t vi __attribute__((vector_size(BYTES)));
 
-constexpr int64_t PARALLEL_FROM = 1 << 16;  // elements; below, waking a thread costs more than it saves
-constexpr int VECTORS = 128 / LANES;        // a block: 128 pixels
+constexpr int64_t GRAIN = 1 << 13;    // elements a thread; for fewer, waking it costs more than it saves
+constexpr int VECTORS = 128 / LANES;  // a block: 128 pixels
 constexpr int64_t BLOCK = VECTORS * LANES;
 
 // count < LANES fills up with zeros.
@@ -117,13 +119,18 @@ inline double block_loss(const float* input, const float* target, float factor, 
     return result;
 }
 
+// How many threads to wake.
+inline int team(int64_t work, int64_t items) {
+    return static_cast<int>(std::clamp<int64_t>(std::min(work / GRAIN, items), 1, omp_get_max_threads()));
+}
+
 }  // namespace
 
 extern "C" void run(const float* input, const float* target, float temperature, float* loss, int64_t n, int64_t c,
                     int64_t h, int64_t w) {
     const int64_t image = h * w, blocks = (image + BLOCK - 1) / BLOCK;
     double sum = 0;
-#pragma omp parallel reduction(+ : sum) if (n * c * image >= PARALLEL_FROM)
+#pragma omp parallel reduction(+ : sum) num_threads(team(n * c * image, n * blocks))
     {
         std::vector<vf> scaled(VECTORS * c);
 #pragma omp for schedule(static)

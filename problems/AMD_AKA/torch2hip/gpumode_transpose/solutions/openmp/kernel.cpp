@@ -1,9 +1,11 @@
-// Swap of the two middle axes, float32: runs of the last axis are copied. The input is read in its order, a few runs of
-// C at a time, so that each output row is written from front to back within a block.
+// Swap of the two middle axes, float32: runs of the last axis are copied. The input is read in its order; as many rows
+// of B go together as it takes for their runs, neighbours in the output, to fill whole cache lines.
 
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+
+#include <omp.h>
 
 #if defined(__SSE2__)
 #include <immintrin.h>
@@ -23,9 +25,9 @@ constexpr int BYTES = 16;
 constexpr int LANES = BYTES / 4;
 typedef float vf __attribute__((vector_size(BYTES)));
 
-constexpr int64_t PARALLEL_FROM = 1 << 17;  // elements; below, waking a thread costs more than it saves
-constexpr int64_t STREAM_FROM = 1 << 18;    // elements; above, stores go past the cache
-constexpr int64_t RUN = 64;                 // floats read in one go, at least
+constexpr int64_t GRAIN = 1 << 13;        // elements a thread; for fewer, waking it costs more than it saves
+constexpr int64_t STREAM_FROM = 1 << 18;  // elements; above, stores go past the cache
+constexpr int64_t LINE = 16;              // floats of a cache line
 
 inline vf load(const float* p) {
     vf v;
@@ -65,20 +67,26 @@ inline void copy(const float* from, float* to, int64_t n) {
     for (; i < n; i++) to[i] = from[i];
 }
 
+// How many threads to wake.
+inline int team(int64_t work, int64_t items) {
+    return static_cast<int>(std::clamp<int64_t>(std::min(work / GRAIN, items), 1, omp_get_max_threads()));
+}
+
 }  // namespace
 
 extern "C" void run(const float* input, int32_t /* dim1 = 1 */, int32_t /* dim2 = 2 */, float* output, int64_t a,
                     int64_t b, int64_t c, int64_t d) {
     const int64_t count = a * b * c * d;
     const bool streamed = count >= STREAM_FROM && d % LANES == 0 && reinterpret_cast<uintptr_t>(output) % BYTES == 0;
-    const int64_t group = std::max<int64_t>(1, RUN / std::max<int64_t>(1, d)), groups = (c + group - 1) / group;
-#pragma omp parallel if (count >= PARALLEL_FROM)
+    int64_t together = 1;
+    while (together < LINE && together * d % LINE) together *= 2;
+#pragma omp parallel num_threads(team(count, a* b))
     {
 #pragma omp for schedule(static) collapse(2)
         for (int64_t i = 0; i < a; i++)
-            for (int64_t g = 0; g < groups; g++)
-                for (int64_t j = 0; j < b; j++)
-                    for (int64_t k = g * group; k < std::min(c, (g + 1) * group); k++) {
+            for (int64_t first = 0; first < b; first += together)
+                for (int64_t k = 0; k < c; k++)
+                    for (int64_t j = first; j < std::min(b, first + together); j++) {
                         const float* from = input + ((i * b + j) * c + k) * d;
                         float* to = output + ((i * c + k) * b + j) * d;
                         if (streamed)

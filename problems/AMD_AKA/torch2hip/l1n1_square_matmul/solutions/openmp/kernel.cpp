@@ -1,10 +1,12 @@
-// Matrix product, float32. B is packed into panels two vectors wide; a tile of ROWS rows by one panel stays in registers
-// while K runs in blocks whose panel fits the first-level cache. A is read in place: its rows are broadcast.
+// Matrix product, float32. B is packed into panels two vectors wide; a tile of ROWS rows by one panel stays in
+// registers while K runs in blocks whose panel fits the first-level cache. A is read in place: its rows are broadcast.
 
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <vector>
+
+#include <omp.h>
 
 #pragma GCC diagnostic ignored "-Wpsabi"  // every function with a vector argument is inlined
 
@@ -25,10 +27,10 @@ constexpr int ROWS = 12;  // of 32 vector registers: 24 sums, 2 of B, 1 of A
 #else
 constexpr int ROWS = 6;  // of 16: 12 sums, 2 of B, 1 of A
 #endif
-constexpr int64_t PANEL = 2 * LANES;                           // columns
-constexpr int64_t DEPTH = 256;                                 // K of a block: 16 KiB a panel with 32-byte vectors
-constexpr int64_t TASK_ROWS = 4 * 12, TASK_PANELS = 8;         // what a thread takes at a time
-constexpr int64_t PARALLEL_FROM = 1 << 20;                     // multiply-adds; below, waking a thread costs more
+constexpr int64_t PANEL = 2 * LANES;                    // columns
+constexpr int64_t DEPTH = 256;                          // K of a block: 16 KiB a panel with 32-byte vectors
+constexpr int64_t TASK_ROWS = 4 * 12, TASK_PANELS = 8;  // what a thread takes at a time
+constexpr int64_t GRAIN = 1 << 19;  // multiply-adds a thread; for fewer, waking it costs more than it saves
 
 inline vf load(const float* p) {
     vf v;
@@ -68,8 +70,8 @@ inline void tile(const float* a, int64_t a_stride, const float* panel, int64_t d
 }
 
 template <int R>
-void rows(int64_t count, const float* a, int64_t a_stride, const float* panel, int64_t depth, float* c, int64_t c_stride,
-          int64_t columns, bool add) {
+void rows(int64_t count, const float* a, int64_t a_stride, const float* panel, int64_t depth, float* c,
+          int64_t c_stride, int64_t columns, bool add) {
     if (count == R) return tile<R>(a, a_stride, panel, depth, c, c_stride, columns, add);
     if constexpr (R > 1) rows<R - 1>(count, a, a_stride, panel, depth, c, c_stride, columns, add);
 }
@@ -88,6 +90,11 @@ inline void pack(const float* b, int64_t k, int64_t n, int64_t first, float* pan
     }
 }
 
+// How many threads to wake.
+inline int team(int64_t work, int64_t items) {
+    return static_cast<int>(std::clamp<int64_t>(std::min(work / GRAIN, items), 1, omp_get_max_threads()));
+}
+
 }  // namespace
 
 extern "C" void run(const float* a, const float* b, float* output, int64_t m, int64_t k, int64_t n) {
@@ -97,7 +104,7 @@ extern "C" void run(const float* a, const float* b, float* output, int64_t m, in
     if (static_cast<int64_t>(scratch.size()) < panels * PANEL * k) scratch.resize(panels * PANEL * k);
     float* const packed = scratch.data();
 
-#pragma omp parallel if (m * n * k >= PARALLEL_FROM)
+#pragma omp parallel num_threads(team(m * n * k, row_tasks * column_tasks))
     {
 #pragma omp for schedule(static)
         for (int64_t panel = 0; panel < panels; panel++) pack(b, k, n, panel * PANEL, packed + panel * PANEL * k);

@@ -28,10 +28,10 @@ constexpr int LANES = BYTES / 4;
 typedef float vf __attribute__((vector_size(BYTES)));
 typedef int32_t vi __attribute__((vector_size(BYTES)));
 
-constexpr int64_t PARALLEL_FROM = 1 << 16;  // elements; below, waking a thread costs more than it saves
-constexpr int64_t STREAM_FROM = 1 << 18;    // elements; above, stores go past the cache
-constexpr int64_t CHUNK = 1 << 14;          // elements a thread takes at a time
-constexpr int64_t SUM_BLOCK = 4096;         // float partial sums are widened to double this often
+constexpr int64_t GRAIN = 1 << 14;        // elements a thread; for fewer, waking it costs more than it saves
+constexpr int64_t STREAM_FROM = 1 << 18;  // elements; above, stores go past the cache
+constexpr int64_t CHUNK = 1 << 14;        // elements a thread takes at a time
+constexpr int64_t SUM_BLOCK = 4096;       // float partial sums are widened to double this often
 
 inline vf load(const float* p) {
     vf v;
@@ -73,7 +73,6 @@ inline vf larger(vf a, vf b) {
     return a > b ? a : b;
 #endif
 }
-
 
 inline float total(vf v) {
     float sum = 0;
@@ -159,10 +158,15 @@ inline void copy_past_cache(const float* e, float* y, int64_t n) {
     for (; i < n; i++) y[i] = e[i];
 }
 
+// How many threads to wake.
+inline int team(int64_t work, int64_t items) {
+    return static_cast<int>(std::clamp<int64_t>(std::min(work / GRAIN, items), 1, omp_get_max_threads()));
+}
+
 void whole_rows(const float* x, float* y, int64_t m, int64_t n) {
     const bool streamed = m * n >= STREAM_FROM;
     const int64_t chunk = std::max<int64_t>(1, CHUNK / std::max<int64_t>(1, n));
-#pragma omp parallel if (m * n >= PARALLEL_FROM)
+#pragma omp parallel num_threads(team(m* n, (m + chunk - 1) / chunk))
     {
         std::vector<float> rows(streamed ? chunk * n : 0);
 #pragma omp for schedule(dynamic)
@@ -183,8 +187,9 @@ void whole_rows(const float* x, float* y, int64_t m, int64_t n) {
 // Each thread takes the softmax of its own piece; one barrier later the pieces are brought to the common denominator.
 void split_row(const float* x, float* y, int64_t n) {
     constexpr int PAD = 8;  // doubles: one cache line a thread
-    std::vector<double> high(omp_get_max_threads() * PAD), sum(omp_get_max_threads() * PAD);
-#pragma omp parallel
+    const int wanted = team(n, n);
+    std::vector<double> high(wanted * PAD), sum(wanted * PAD);
+#pragma omp parallel num_threads(wanted)
     {
         const int64_t threads = omp_get_num_threads(), id = omp_get_thread_num();
         const int64_t piece = ((n + threads - 1) / threads + LANES - 1) / LANES * LANES;
@@ -203,7 +208,7 @@ void split_row(const float* x, float* y, int64_t n) {
 }  // namespace
 
 extern "C" void run(const float* x, float* output, int64_t m, int64_t n) {
-    if (m < omp_get_max_threads() && n >= PARALLEL_FROM)
+    if (m < team(m * n, m * n))
         for (int64_t i = 0; i < m; i++) split_row(x + i * n, output + i * n, n);
     else
         whole_rows(x, output, m, n);

@@ -1,9 +1,12 @@
 // GELU (the erf form) of float16, computed in float32 as max(x, 0) - |x| * Phi(-|x|). The normal tail Phi is two to a
-// polynomial, so it keeps its relative accuracy far out: within 7e-5 for |x| <= 4, and GELU within 5e-6 absolute anywhere.
+// polynomial, so it keeps its relative accuracy far out: within 7e-5 for |x| <= 4, and GELU within 5e-6 absolute
+// anywhere.
 
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+
+#include <omp.h>
 
 #if defined(__SSE2__)
 #include <immintrin.h>
@@ -28,7 +31,7 @@ typedef int32_t vi __attribute__((vector_size(BYTES)));
 typedef uint32_t vu __attribute__((vector_size(BYTES)));
 typedef uint16_t vh __attribute__((vector_size(BYTES / 2)));
 
-constexpr int64_t PARALLEL_FROM = 1 << 16;  // elements; below, waking a thread costs more than it saves
+constexpr int64_t GRAIN = 1 << 14;  // elements a thread; for fewer, waking it costs more than it saves
 
 inline vf splat(float x) { return x - vf{}; }
 
@@ -43,7 +46,8 @@ inline vf widened(const uint16_t* p) {
     vh half;
     std::memcpy(&half, p, sizeof half);
     const vu bits = __builtin_convertvector(half, vu);
-    const vf magnitude = reinterpret_cast<vf>((bits & 0x7fffu) << 13) * 0x1p112f;  // moves the exponent's bias; finite only
+    const vf magnitude =
+        reinterpret_cast<vf>((bits & 0x7fffu) << 13) * 0x1p112f;  // moves the exponent's bias; finite only
     return reinterpret_cast<vf>(reinterpret_cast<vu>(magnitude) | (bits & 0x8000u) << 16);
 #endif
 }
@@ -92,11 +96,16 @@ inline vf gelu(vf x) {
     return reinterpret_cast<vf>(bits > 0 ? bits : vi{}) - size * tail;
 }
 
+// How many threads to wake.
+inline int team(int64_t work, int64_t items) {
+    return static_cast<int>(std::clamp<int64_t>(std::min(work / GRAIN, items), 1, omp_get_max_threads()));
+}
+
 }  // namespace
 
 extern "C" void run(const uint16_t* x, uint16_t* output, int64_t m, int64_t n) {
     const int64_t count = m * n, whole = count / LANES * LANES;
-#pragma omp parallel for schedule(static) if (count >= PARALLEL_FROM)
+#pragma omp parallel for schedule(static) num_threads(team(count, whole / LANES))
     for (int64_t i = 0; i < whole; i += LANES) narrow(output + i, gelu(widened(x + i)));
     if (whole < count) {
         uint16_t part[LANES] = {};

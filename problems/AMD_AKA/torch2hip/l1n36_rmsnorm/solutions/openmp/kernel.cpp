@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include <omp.h>
+
 #pragma GCC diagnostic ignored "-Wpsabi"  // every function with a vector argument is inlined
 
 namespace {
@@ -40,7 +42,8 @@ inline vu rounded(vf v) {
 }
 
 inline vu pack(vf even, vf odd) { return (rounded(even) >> 16) | (rounded(odd) & 0xffff0000u); }
-constexpr int64_t PARALLEL_FROM = 1 << 17;  // elements; below, waking a thread costs more than it saves
+
+constexpr int64_t GRAIN = 1 << 14;  // elements a thread; for fewer, waking it costs more than it saves
 
 inline float total(vf v) {
     float lane[LANES];
@@ -65,10 +68,15 @@ inline float sum_of_squares(const uint16_t* x, int64_t n) {
     return total((sum[0] + sum[1]) + (sum[2] + sum[3]));
 }
 
+// How many threads to wake.
+inline int team(int64_t work, int64_t items) {
+    return static_cast<int>(std::clamp<int64_t>(std::min(work / GRAIN, items), 1, omp_get_max_threads()));
+}
+
 }  // namespace
 
 extern "C" void run(const uint16_t* x, float eps, uint16_t* output, int64_t b, int64_t f) {
-#pragma omp parallel for schedule(static) if (b * f >= PARALLEL_FROM)
+#pragma omp parallel for schedule(static) num_threads(team(b* f, b))
     for (int64_t row = 0; row < b; row++) {
         const uint16_t* in = x + row * f;
         uint16_t* out = output + row * f;

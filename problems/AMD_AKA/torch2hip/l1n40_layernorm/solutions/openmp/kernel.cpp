@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include <omp.h>
+
 #pragma GCC diagnostic ignored "-Wpsabi"  // every function with a vector argument is inlined
 
 namespace {
@@ -20,8 +22,8 @@ constexpr int BYTES = 16;
 constexpr int LANES = BYTES / 4;
 typedef float vf __attribute__((vector_size(BYTES)));
 
-constexpr int64_t PARALLEL_FROM = 1 << 16;  // elements; below, waking a thread costs more than it saves
-constexpr int UNROLL = 4;                   // independent sums, to hide the latency of an addition
+constexpr int64_t GRAIN = 1 << 14;  // elements a thread; for fewer, waking it costs more than it saves
+constexpr int UNROLL = 4;           // independent sums, to hide the latency of an addition
 
 inline vf load(const float* p) {
     vf v;
@@ -70,11 +72,16 @@ inline float variance_of(const float* x, int64_t n, float mean) {
     return (total(sum) + rest) / n;
 }
 
+// How many threads to wake.
+inline int team(int64_t work, int64_t items) {
+    return static_cast<int>(std::clamp<int64_t>(std::min(work / GRAIN, items), 1, omp_get_max_threads()));
+}
+
 }  // namespace
 
 extern "C" void run(const float* x, const float* weight, const float* bias, float eps, float* output, int64_t b,
                     int64_t n) {
-#pragma omp parallel for schedule(static) if (b * n >= PARALLEL_FROM)
+#pragma omp parallel for schedule(static) num_threads(team(b* n, b))
     for (int64_t row = 0; row < b; row++) {
         const float* in = x + row * n;
         float* out = output + row * n;

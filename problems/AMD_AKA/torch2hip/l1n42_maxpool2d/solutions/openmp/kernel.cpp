@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include <omp.h>
+
 #if defined(__SSE2__)
 #include <immintrin.h>
 #endif
@@ -24,8 +26,8 @@ constexpr int LANES = BYTES / 4;
 typedef float vf __attribute__((vector_size(BYTES)));
 typedef int32_t vi __attribute__((vector_size(BYTES)));
 
-constexpr int64_t PARALLEL_FROM = 1 << 17;  // elements read; below, waking a thread costs more than it saves
-constexpr int64_t STREAM_FROM = 1 << 18;    // elements written; above, stores go past the cache
+constexpr int64_t GRAIN = 1 << 15;        // elements read a thread; for fewer, waking it costs more than it saves
+constexpr int64_t STREAM_FROM = 1 << 18;  // elements written; above, stores go past the cache
 
 inline vf load(const float* p) {
     vf v;
@@ -78,13 +80,18 @@ inline void row_of_windows(const float* top, const float* bottom, float* out, in
         out[j] = std::max(std::max(top[2 * j], top[2 * j + 1]), std::max(bottom[2 * j], bottom[2 * j + 1]));
 }
 
+// How many threads to wake.
+inline int team(int64_t work, int64_t items) {
+    return static_cast<int>(std::clamp<int64_t>(std::min(work / GRAIN, items), 1, omp_get_max_threads()));
+}
+
 }  // namespace
 
 extern "C" void run(const float* x, float* output, int64_t b, int64_t c, int64_t h, int64_t w, int64_t h_out,
                     int64_t w_out) {
-    const bool streamed = b * c * h_out * w_out >= STREAM_FROM && w_out % LANES == 0 &&
-                          reinterpret_cast<uintptr_t>(output) % BYTES == 0;
-#pragma omp parallel if (b * c * h * w >= PARALLEL_FROM)
+    const bool streamed =
+        b * c * h_out * w_out >= STREAM_FROM && w_out % LANES == 0 && reinterpret_cast<uintptr_t>(output) % BYTES == 0;
+#pragma omp parallel num_threads(team(b * c * h * w, b * c))
     {
 #pragma omp for schedule(static)
         for (int64_t plane = 0; plane < b * c; plane++)

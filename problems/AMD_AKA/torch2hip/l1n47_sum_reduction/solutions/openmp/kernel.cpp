@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include <omp.h>
+
 #pragma GCC diagnostic ignored "-Wpsabi"  // every function with a vector argument is inlined
 
 namespace {
@@ -18,9 +20,9 @@ constexpr int BYTES = 16;
 constexpr int LANES = BYTES / 4;
 typedef float vf __attribute__((vector_size(BYTES)));
 
-constexpr int64_t PARALLEL_FROM = 1 << 17;  // elements; below, waking a thread costs more than it saves
-constexpr int UNROLL = 8;                   // independent sums, to hide the latency of an addition
-constexpr int64_t BLOCK = 1 << 14;          // float sums are widened to double this often
+constexpr int64_t GRAIN = 1 << 14;  // elements a thread; for fewer, waking it costs more than it saves
+constexpr int UNROLL = 8;           // independent sums, to hide the latency of an addition
+constexpr int64_t BLOCK = 1 << 14;  // float sums are widened to double this often
 
 inline vf load(const float* p) {
     vf v;
@@ -50,9 +52,14 @@ inline double row_sum(const float* x, int64_t n) {
     return result;
 }
 
+// How many threads to wake.
+inline int team(int64_t work, int64_t items) {
+    return static_cast<int>(std::clamp<int64_t>(std::min(work / GRAIN, items), 1, omp_get_max_threads()));
+}
+
 }  // namespace
 
 extern "C" void run(const float* x, float* output, int64_t m, int64_t n) {
-#pragma omp parallel for schedule(static) if (m * n >= PARALLEL_FROM)
+#pragma omp parallel for schedule(static) num_threads(team(m* n, m))
     for (int64_t row = 0; row < m; row++) output[row] = static_cast<float>(row_sum(x + row * n, n));
 }

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <vector>
 
+#include <omp.h>
+
 #pragma GCC diagnostic ignored "-Wpsabi"  // every function with a vector argument is inlined
 
 namespace {
@@ -21,9 +23,9 @@ constexpr int BYTES = 16;
 constexpr int LANES = BYTES / 4;
 typedef float vf __attribute__((vector_size(BYTES)));
 
-constexpr int OUT = 4;                      // output channels of a tile
+constexpr int OUT = 4;  // output channels of a tile
 constexpr int TAPS = 9;
-constexpr int64_t PARALLEL_FROM = 1 << 21;  // multiply-adds; below, waking a thread costs more than it saves
+constexpr int64_t GRAIN = 1 << 19;  // multiply-adds a thread; for fewer, waking it costs more than it saves
 
 inline vf load(const float* p) {
     vf v;
@@ -32,6 +34,15 @@ inline vf load(const float* p) {
 }
 
 inline void store(float* p, vf v) { std::memcpy(p, &v, sizeof v); }
+
+// Keeps the value in a register; else every multiply-add would load it again, and these loads straddle cache lines.
+inline void hold(vf& v) {
+#if defined(__x86_64__)
+    asm("" : "+x"(v));
+#elif defined(__aarch64__)
+    asm("" : "+w"(v));
+#endif
+}
 
 struct Shape {
     int64_t c, h, w, o, h_out, w_out;
@@ -48,7 +59,10 @@ inline void tile(const float* x, const float* weights, const float* bias, float*
         for (int tap = 0; tap < TAPS; tap++) {
             vf in[VECTORS];
 #pragma GCC unroll 4
-            for (int v = 0; v < VECTORS; v++) in[v] = load(x + tap / 3 * s.w + tap % 3 + v * LANES);
+            for (int v = 0; v < VECTORS; v++) {
+                in[v] = load(x + tap / 3 * s.w + tap % 3 + v * LANES);
+                hold(in[v]);
+            }
 #pragma GCC unroll 4
             for (int o = 0; o < OUT; o++)
 #pragma GCC unroll 4
@@ -77,6 +91,11 @@ inline void row(const float* x, const float* weights, const float* bias, float* 
     if (j < s.w_out) tile<VECTORS>(x + s.w_out - WIDTH, weights, bias, out + s.w_out - WIDTH, s, live);
 }
 
+// How many threads to wake.
+inline int team(int64_t work, int64_t items) {
+    return static_cast<int>(std::clamp<int64_t>(std::min(work / GRAIN, items), 1, omp_get_max_threads()));
+}
+
 }  // namespace
 
 extern "C" void run(const float* x, const float* weight, const float* bias, float* output, int64_t b, int64_t c,
@@ -89,7 +108,7 @@ extern "C" void run(const float* x, const float* weight, const float* bias, floa
         for (int64_t i = 0; i < c * TAPS; i++)
             packed[k / OUT * block_weights + i * OUT + k % OUT] = weight[k * c * TAPS + i];
 
-#pragma omp parallel for schedule(static) collapse(2) if (b * o * h_out * w_out * c * TAPS >= PARALLEL_FROM)
+#pragma omp parallel for schedule(static) collapse(2) num_threads(team(b * o * h_out * w_out * c * TAPS, b * h_out))
     for (int64_t image = 0; image < b; image++)
         for (int64_t i = 0; i < h_out; i++)
             for (int64_t block = 0; block < blocks; block++) {

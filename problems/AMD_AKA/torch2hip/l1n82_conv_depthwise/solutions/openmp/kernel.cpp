@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include <omp.h>
+
 #pragma GCC diagnostic ignored "-Wpsabi"  // every function with a vector argument is inlined
 
 namespace {
@@ -19,7 +21,7 @@ constexpr int BYTES = 16;
 constexpr int LANES = BYTES / 4;
 typedef float vf __attribute__((vector_size(BYTES)));
 
-constexpr int64_t PARALLEL_FROM = 1 << 16;  // elements written; below, waking a thread costs more than it saves
+constexpr int64_t GRAIN = 1 << 13;  // elements written a thread; for fewer, waking it costs more than it saves
 
 inline vf load(const float* p) {
     vf v;
@@ -63,11 +65,16 @@ inline void rows(const float* x, int64_t w, const float* weight, float bias, flo
     if (j < w_out) tile<ROWS>(x + w_out - LANES, w, weight, bias, out + w_out - LANES, w_out);
 }
 
+// How many threads to wake.
+inline int team(int64_t work, int64_t items) {
+    return static_cast<int>(std::clamp<int64_t>(std::min(work / GRAIN, items), 1, omp_get_max_threads()));
+}
+
 }  // namespace
 
 extern "C" void run(const float* x, const float* weight, const float* bias, float* output, int64_t b, int64_t c,
                     int64_t h, int64_t w, int64_t /* 3 */, int64_t h_out, int64_t w_out) {
-#pragma omp parallel for schedule(static) if (b * c * h_out * w_out >= PARALLEL_FROM)
+#pragma omp parallel for schedule(static) num_threads(team(b * c * h_out * w_out, b * c))
     for (int64_t plane = 0; plane < b * c; plane++) {
         const int64_t channel = plane % c;
         float taps[9];

@@ -1,11 +1,13 @@
-// Mean cross entropy of float32 logits. Each row's log-sum-exp is taken online, block by block: a block's maximum and its
-// exponentials are computed while it sits in the first-level cache and the next block is on its way.
+// Mean cross entropy of float32 logits. Each row's log-sum-exp is taken online, block by block: a block's maximum and
+// its exponentials are computed while it sits in the first-level cache and the next block is on its way.
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
+
+#include <omp.h>
 
 #if defined(__SSE2__)
 #include <immintrin.h>
@@ -26,9 +28,9 @@ constexpr int LANES = BYTES / 4;
 typedef float vf __attribute__((vector_size(BYTES)));
 typedef int32_t vi __attribute__((vector_size(BYTES)));
 
-constexpr int64_t PARALLEL_FROM = 1 << 16;  // elements; below, waking a thread costs more than it saves
-constexpr int64_t BLOCK = 2048;             // elements: 8 KiB, and as much on its way
-constexpr int64_t CHUNK = 1 << 17;          // elements a thread takes at a time
+constexpr int64_t GRAIN = 1 << 14;  // elements a thread; for fewer, waking it costs more than it saves
+constexpr int64_t BLOCK = 2048;     // elements: 8 KiB, and as much on its way
+constexpr int64_t CHUNK = 1 << 17;  // elements a thread takes at a time
 constexpr int UNROLL = 4;
 constexpr float LOWEST = -std::numeric_limits<float>::infinity();
 
@@ -117,12 +119,17 @@ inline double log_sum_exp(const float* x, int64_t n) {
     return high + std::log(sum);
 }
 
+// How many threads to wake.
+inline int team(int64_t work, int64_t items) {
+    return static_cast<int>(std::clamp<int64_t>(std::min(work / GRAIN, items), 1, omp_get_max_threads()));
+}
+
 }  // namespace
 
 extern "C" void run(const float* predictions, const int64_t* targets, float* loss, int64_t b, int64_t c) {
     const int64_t rows = std::max<int64_t>(1, CHUNK / c);
     double sum = 0;
-#pragma omp parallel for schedule(dynamic, rows) reduction(+ : sum) if (b * c >= PARALLEL_FROM)
+#pragma omp parallel for schedule(dynamic, rows) reduction(+ : sum) num_threads(team(b* c, b))
     for (int64_t i = 0; i < b; i++) sum += log_sum_exp(predictions + i * c, c) - predictions[i * c + targets[i]];
     *loss = static_cast<float>(sum / b);
 }
