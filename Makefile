@@ -32,7 +32,7 @@ $(STAMP):
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -c 'import sys; sys.exit(not ((3, 11) <= sys.version_info[:2] < (3, 15)))' \
 	  || { echo 'solbench needs Python 3.11 to 3.14; pass PYTHON=python3.12, say'; exit 2; }
-	@$(BIN)/python -m pip install --quiet $(PIP_FLAGS) -e '.[run,release,dev]'
+	@$(BIN)/python -m pip install -qq $(PIP_FLAGS) -e '.[run,release,dev]'
 	@rm -f $(VENV)/.installed-*; touch $@
 
 release: $(STAMP)

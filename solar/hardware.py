@@ -5,7 +5,7 @@ A model is a YAML file (:data:`MODELS`, or a user's own) or a plain mapping::
     schema: solar.hardware.v1
     name: gfx1200                  # target
     device: AMD Radeon RX 9060 XT
-    kind: specified                # or: calibrated
+    origin: specified              # or: calibrated
     clock: {highest_hz: 3.13e+9, source: ..., confidence: high}          # null in a calibrated model
     engines:
       matrix: {<format>: <rate>}   # multiply-accumulate arrays; may be absent
@@ -45,7 +45,7 @@ SCHEMA = "solar.hardware.v1"
 MODELS = Path(__file__).parent / "hardware"
 ENGINES = ("matrix", "valu")
 FORMATS = ("float64", "float32", "tfloat32", "float16", "bfloat16", "float8", "float4", "int8", "int4")
-KINDS = ("specified", "calibrated")
+ORIGINS = ("specified", "calibrated")
 CONFIDENCE = ("high", "medium", "low", "measured")
 TOLERANCE = 0.02
 
@@ -88,7 +88,7 @@ class Machine:
 
     name: str
     device: str
-    kind: str
+    origin: str
     clock: Figure | None
     engines: Mapping[str, Mapping[str, Rate]]
     memory: Rate
@@ -110,7 +110,7 @@ class Machine:
             "schema": SCHEMA,
             "name": self.name,
             "device": self.device,
-            "kind": self.kind,
+            "origin": self.origin,
             "clock": None
             if self.clock is None
             else {
@@ -208,15 +208,15 @@ def _path(name_or_path: str | Path) -> Path:
 
 
 def _machine(value: Mapping[str, Any]) -> Machine:
-    known = {"schema", "name", "device", "kind", "clock", "engines", "memory", "caches", "absorbed_store_bytes"}
+    known = {"schema", "name", "device", "origin", "clock", "engines", "memory", "caches", "absorbed_store_bytes"}
     _only(value, known, "")
     if value.get("schema") != SCHEMA:
         raise HardwareError(f"schema: expected {SCHEMA!r}")
-    kind = _text(value, "kind", "")
-    if kind not in KINDS:
-        raise HardwareError(f"kind: {kind!r} is none of {', '.join(KINDS)}")
+    origin = _text(value, "origin", "")
+    if origin not in ORIGINS:
+        raise HardwareError(f"origin: {origin!r} is none of {', '.join(ORIGINS)}")
     clock = None
-    if kind == "specified":
+    if origin == "specified":
         clock = _clock(_mapping(value, "clock", ""))
     elif value.get("clock") is not None:
         raise HardwareError("clock: a calibrated model has none (null)")
@@ -232,7 +232,9 @@ def _machine(value: Mapping[str, Any]) -> Machine:
         if not formats:
             raise HardwareError(f"engines.{engine}: no rate")
         rates[engine] = {
-            name: _rate(_mapping(formats, name, f"engines.{engine}"), "ops", kind, highest, f"engines.{engine}.{name}")
+            name: _rate(
+                _mapping(formats, name, f"engines.{engine}"), "ops", origin, highest, f"engines.{engine}.{name}"
+            )
             for name in FORMATS
             if name in formats
         }
@@ -240,7 +242,7 @@ def _machine(value: Mapping[str, Any]) -> Machine:
         raise HardwareError("engines.valu: missing; every machine has an elementwise engine")
     memory = dict(_mapping(value, "memory", ""))
     settable = memory.pop("highest_clock_hz", None)
-    if kind == "specified":
+    if origin == "specified":
         settable = _positive({"highest_clock_hz": settable}, "highest_clock_hz", "memory")
     elif settable is not None:
         raise HardwareError("memory.highest_clock_hz: unknown field")
@@ -249,10 +251,10 @@ def _machine(value: Mapping[str, Any]) -> Machine:
     return Machine(
         name=_text(value, "name", ""),
         device=_text(value, "device", ""),
-        kind=kind,
+        origin=origin,
         clock=clock,
         engines=rates,
-        memory=_rate(memory, "bytes", kind, settable, "memory"),
+        memory=_rate(memory, "bytes", origin, settable, "memory"),
         caches={name: _figure(_mapping(caches, name, "caches"), f"caches.{name}") for name in sorted(caches)},
         absorbed_store_bytes=_figure(
             _mapping(value, "absorbed_store_bytes", ""), "absorbed_store_bytes", zero_allowed=True
@@ -265,13 +267,13 @@ def _clock(value: Mapping[str, Any]) -> Figure:
     return Figure(_positive(value, "highest_hz", "clock"), _text(value, "source", "clock"), _confidence(value, "clock"))
 
 
-def _rate(value: Mapping[str, Any], unit: str, kind: str, highest: float | None, where: str) -> Rate:
+def _rate(value: Mapping[str, Any], unit: str, origin: str, highest: float | None, where: str) -> Rate:
     common = {"dense", "source", "confidence"}
     dense = value.get("dense")
     if not isinstance(dense, bool):
         raise HardwareError(f"{where}.dense: missing, or not true or false")
     source, confidence = _text(value, "source", where), _confidence(value, where)
-    if kind == "calibrated":
+    if origin == "calibrated":
         _only(value, common | {f"measured_{unit}_per_s", "margin"}, where)
         margin = _positive(value, "margin", where)
         if margin < 1:

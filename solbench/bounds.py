@@ -6,15 +6,16 @@ Everything here is deterministic and allocates nothing of the workload's size.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from solar.einsum import from_dict
+from solar.einsum import Program, from_dict
 from solar.errors import HardwareError, SolarError
 from solbench import canonical, store
 from solbench.corpus.reduce import Instance, reduced
 from solbench.errors import InputError
 from solbench.model.definition import Definition, resolve_shape
-from solbench.model.workload import Constant, ScalarInput, Values, Workload
+from solbench.model.workload import Constant, LowerTriangular, ScalarInput, Values, Workload
 
 if TYPE_CHECKING:
     from solar.graph import OperatorGraph
@@ -79,18 +80,19 @@ def convert_and_attest(instance: Mapping[str, Any], definition: Mapping[str, Any
     loaded = Definition.load(fields, instance["problem"])
     workload = Workload.load(instance["workload"], instance["problem"])
     try:
-        program = convert.convert(graph.from_dict(recorded))
+        program = _structured(convert.convert(graph.from_dict(recorded)), workload)
         small = reduced(loaded, workload, REPLAYED_ELEMENTS)
         analysed = program if small.note else None
         replayed = program
         if small.note:
             replayed = convert.convert(_extracted(small.definition, small.workload, small.axes))
+            replayed = _structured(replayed, workload)
         statement = attest.attest(
             replayed,
             load_reference(small.definition),
             _seeded_inputs(small),
             subject={"definition": canonical.digest(store.encode("definition", fields))},
-            digest=lambda value: canonical.digest(canonical.dumps(value)),
+            digest=lambda value: canonical.digest(store.encode("einsum-graph", value)),
             analysed=analysed,
         )
     except SolarError as error:
@@ -121,7 +123,7 @@ def bounds_for(problem: Problem, workload: Workload, machine: Machine) -> dict[s
 
     axes = workload.validate_against(problem.definition, problem.key)
     try:
-        program = convert(_extracted(problem.definition, workload, axes))
+        program = _structured(convert(_extracted(problem.definition, workload, axes)), workload)
         return dict(bound(program, machine, rejected_formats=workload.rejected_formats))
     except SolarError as error:
         return str(error)
@@ -158,6 +160,16 @@ def bound_artifact(
         "result": result,
         "reason": None if result is not None else reason,
     }
+
+
+def _structured(program: Program, workload: Workload) -> Program:
+    """``program`` with the inputs named whose every draw is the same mask: they cost nothing to read."""
+    structures = {
+        tensor: "lower_triangular"
+        for declared, tensor in program.inputs
+        if isinstance(workload.inputs.get(declared), LowerTriangular)
+    }
+    return replace(program, structures=structures)
 
 
 def _extracted(definition: Definition, workload: Workload, axes: Mapping[str, int]) -> OperatorGraph:

@@ -1,8 +1,8 @@
 """DVC remotes as untrusted transport: what comes is checked before it lands, what was sent is looked up again.
 
-DVC names objects by MD5 and, with ``verify = true``, re-hashes files as they arrive; but it takes a directory listing (a
-``.dir`` object) as it comes. So listings are fetched and checked here first and put into the local cache, from which
-DVC then reads them; and after a push every object is asked for, since a push skips what it once sent.
+DVC names objects by MD5 and, with ``verify = true``, re-hashes files as they arrive; but it takes a directory listing
+(a ``.dir`` object) as it comes. So listings are fetched and checked here first and put into the local cache, from
+which DVC then reads them; and after a push every object is asked for, since a push skips what it once sent.
 """
 
 from __future__ import annotations
@@ -79,7 +79,9 @@ def pull(root: Path, remote: str | None = None) -> str:
                     connection.cache_listing(digest)
         arguments = ["pull", *(["-r", remote] if remote else [])]
         if run_dvc(workspace.root, workspace.checkout, *arguments) != 0:
-            raise PipelineError("dvc pull failed; nothing that arrived damaged was checked out; the lines above say what")
+            raise PipelineError(
+                "dvc pull failed; nothing that arrived damaged was checked out; the lines above say what"
+            )
     return check_store(workspace.store)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from solbench import memo, store
+from solbench import canonical, memo, store
 from solbench.errors import InputError, SolbenchError
 from solbench.evaluate.identity import workload_artifact
 from solbench.workspace import StageOutput, Workspace, replace_folder, stage_output, write_file
@@ -119,7 +119,6 @@ def bounds(workspace: Workspace, output: StageOutput) -> str:
 
 def calibrate(workspace: Workspace) -> str:
     """Measure what this cpu can do into ``hardware/cpu.json`` (local release only)."""
-    from solbench import canonical
     from solbench.device.calibrate import calibrate_cpu
 
     model = calibrate_cpu()
@@ -129,7 +128,6 @@ def calibrate(workspace: Workspace) -> str:
 
 def measure(workspace: Workspace) -> str:
     """Measure every solution on this cpu into ``measurements/cpu/local.jsonl`` (local release only)."""
-    from solbench import canonical
     from solbench.corpus.load import load_corpus
     from solbench.evaluate.evaluation import protocol
     from solbench.evaluate.measure import measure
@@ -263,7 +261,7 @@ def _instances(workspace: Workspace) -> Iterable[Job]:
 
 def _job_inputs(job: Job) -> Any:
     _, instance, definition = job
-    return [store.canonical.digest(store.canonical.dumps(value)) for value in (instance, definition)]
+    return [canonical.digest(canonical.dumps(value)) for value in (instance, definition)]
 
 
 def _mapped(
@@ -367,7 +365,6 @@ def _code(workspace: Workspace, paths: Sequence[str]) -> str:
 def _machines(workspace: Workspace) -> list[Any]:
     """Machine models of the configured targets, of recorded measurement sets, and of this machine's calibration."""
     from solar.hardware import Machine
-    from solbench import canonical
     from solbench.bounds import machine_for
     from solbench.evaluate.recording import read_header
 

@@ -1,7 +1,7 @@
 """YAML that means the same to every reader.
 
-DVC reads YAML 1.2, PyYAML reads 1.1: ``1e-5``, ``yes``, ``010``, an unquoted date differ. Files that people write for us
-are refused where the two disagree, and where YAML does more than data: anchors, aliases, tags, duplicate keys.
+DVC reads YAML 1.2, PyYAML reads 1.1: ``1e-5``, ``yes``, ``010``, an unquoted date differ. Files that people write for
+us are refused where the two disagree, and where YAML does more than data: anchors, aliases, tags, duplicate keys.
 """
 
 from __future__ import annotations

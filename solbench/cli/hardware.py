@@ -84,7 +84,7 @@ def _without(model: str, message: str) -> str:
 
 
 def _print(machine: Machine) -> None:
-    click.echo(f"{machine.name}: {machine.device} ({machine.kind})")
+    click.echo(f"{machine.name}: {machine.device} ({machine.origin})")
     if machine.clock is not None:
         click.echo(
             f"highest clock  {machine.clock.value / 1e9:g} GHz  [{machine.clock.confidence}] {machine.clock.source}"

@@ -172,7 +172,7 @@ class Probe:
 
 
 def calibrate_cpu() -> dict[str, Any]:
-    """Probe this cpu and return its machine model (``solar.hardware``, kind ``calibrated``)."""
+    """Probe this cpu and return its machine model (``solar.hardware``, origin ``calibrated``)."""
     return machine_model(probe(), cpu.identity())
 
 
@@ -225,7 +225,7 @@ def machine_model(measured: Probe, identity: Mapping[str, Any]) -> dict[str, Any
         "schema": hardware.SCHEMA,
         "name": "cpu",
         "device": identity["model"],
-        "kind": "calibrated",
+        "origin": "calibrated",
         "clock": None,
         "engines": engines,
         "memory": {

@@ -198,15 +198,10 @@ def same(one: Any, other: Any) -> bool:
 
 
 def machine(artifact: Mapping[str, Any]) -> Machine:
-    """The machine model of a ``hardware`` artifact; :class:`HardwareError` where it is none.
-
-    A model has a field ``kind`` of its own, which the artifact's kind covers; it follows from the clock, which exactly
-    the specified models have.
-    """
+    """The machine model of a ``hardware`` artifact; :class:`HardwareError` where it is none."""
     from solar.hardware import Machine
 
-    model_kind = "calibrated" if artifact.get("clock") is None else "specified"
-    return Machine.from_dict({**artifact, "kind": model_kind})
+    return Machine.from_dict({name: value for name, value in artifact.items() if name != "kind"})
 
 
 def _hardware(body: dict[str, Any]) -> dict[str, Any]:

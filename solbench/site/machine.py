@@ -40,8 +40,8 @@ def machine_model(links: Links, record: Record[dict[str, Any]] | None) -> dict[s
     return {
         "ref": ref(links, "machine model", source),
         "device": machine.device,
-        "calibrated": machine.kind == "calibrated",
-        "kind": "calibrated: measured, times a margin" if machine.kind == "calibrated" else "from specifications",
+        "calibrated": machine.origin == "calibrated",
+        "kind": "calibrated: measured, times a margin" if machine.origin == "calibrated" else "from specifications",
         "rates": rates,
         "figures": figures,
         "lint": lint(machine),

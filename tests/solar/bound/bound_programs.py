@@ -159,7 +159,7 @@ def machine(
         "schema": "solar.hardware.v1",
         "name": "test",
         "device": "a test",
-        "kind": "specified",
+        "origin": "specified",
         "clock": {"highest_hz": 1e9, **figure},
         "engines": engines,
         "memory": {**rate(bandwidth, "bytes"), "highest_clock_hz": 1e9},

@@ -25,7 +25,7 @@ def identity(*flags: str) -> dict[str, Any]:
 
 def test_model_is_a_machine_of_solar() -> None:
     machine = Machine.from_dict(machine_model(PROBE, identity("avx2", "fma")))
-    assert (machine.name, machine.kind, machine.device) == ("cpu", "calibrated", "some cpu")
+    assert (machine.name, machine.origin, machine.device) == ("cpu", "calibrated", "some cpu")
     assert lint(machine) == []
     # The faster of reading and copying, and a quarter more than was measured.
     assert machine.memory.per_s == pytest.approx(3.75e10)

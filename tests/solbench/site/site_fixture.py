@@ -175,7 +175,7 @@ def _hardware(target: str, bandwidth: float, rate: float) -> dict[str, Any]:
         "schema": "solar.hardware.v1",
         "name": target,
         "device": f"a made-up model of {target}",
-        "kind": "calibrated" if target == "cpu" else "specified",
+        "origin": "calibrated" if target == "cpu" else "specified",
         "clock": None if target == "cpu" else clock,
         "engines": {
             "matrix": {"bfloat16": found("ops", rate, "assumed equal to fp16", "medium")},
