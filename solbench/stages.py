@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from solbench import canonical, memo, store
+from solbench import canonical, memo
 from solbench.errors import InputError, SolbenchError
 from solbench.evaluate.identity import workload_artifact
 from solbench.workspace import StageOutput, Workspace, replace_folder, stage_output, write_file

@@ -147,6 +147,8 @@ class _Measurement:
                 chosen.append(workload)
             else:
                 self._omit(problem, workload, solution, reason)
+        if not chosen:
+            return
         pending = {workload.uuid: workload for workload in chosen}
         traces = evaluate(
             problem, solution, workloads=chosen, target=self.target, protocol=self.protocol, session=self.session,
