@@ -56,6 +56,8 @@ def freeze(roots: Iterable[int], timeout_s: float = 5.0) -> list[int]:
             return tree
         for pid in running:
             _signal(pid, signal.SIGSTOP)
+        if tree == known:
+            time.sleep(50e-6)  # signalled, but not stopped yet: leave it a processor to stop on
         known = tree
         if time.monotonic() > deadline:
             raise FreezeError(f"{len(running)} processes do not stop")

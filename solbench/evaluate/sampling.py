@@ -16,7 +16,7 @@ from solbench import canonical
 from solbench.corpus.load import Problem
 from solbench.evaluate import arena
 from solbench.evaluate.processes import Referee, Worker, WorkerFailure, nonce
-from solbench.evaluate.timing import Floor, Sample, accusation, delivery_limit, impossible, valid
+from solbench.evaluate.timing import Floor, Judge, Sample, impossible
 from solbench.model.solution import Solution
 from solbench.model.trace import CheckResult, Status
 from solbench.model.workload import Constant, ScalarInput, Workload
@@ -40,12 +40,13 @@ class Limits:
 
 @dataclass
 class Side:
-    """One worker during one workload: its samples so far and the merged results of its checks."""
+    """One worker during one workload: its samples (warm-ups are only among ``all_calls``), its merged checks."""
 
     worker: Worker
     solution: Solution
     floor: Floor
     samples: list[Sample] = field(default_factory=list)
+    all_calls: list[Sample] = field(default_factory=list)
     checks: dict[str, CheckResult] = field(default_factory=dict)
     rounds: int = 0
     calls: int = 0
@@ -59,7 +60,10 @@ class Side:
 
 @dataclass(frozen=True)
 class Sampled:
-    """What one process observed of one workload; ``void``: why its samples are no times, or None."""
+    """What one process observed of one workload.
+
+    ``agreement_s``: how far apart clock witnesses could be; ``void``: why the samples are no times, or None.
+    """
 
     candidate: tuple[Sample, ...]
     baseline: tuple[Sample, ...]
@@ -67,6 +71,7 @@ class Sampled:
     rounds: int
     checks: tuple[CheckResult, ...]
     stop_reason: str
+    agreement_s: float
     void: str | None
 
 
@@ -131,29 +136,25 @@ def run_workload(
         play(stress, keep=stress is None)
     taken = samples
     while True:
-        limit_s = delivery_limit(baseline.samples, plan.output_bytes)
-        kept = [valid(side.samples, side.floor, limit_s) for side in sides]
-        if min(len(found) for found in kept) >= samples or taken == MAX_ROUNDS_FACTOR * samples:
+        judge = Judge.of(candidate.floor, baseline.all_calls, plan.output_bytes)
+        kept = judge.valid(candidate.samples)
+        if len(kept) >= samples or taken == MAX_ROUNDS_FACTOR * samples:
             break
         play(None, keep=True)
         taken += 1
     for side in sides:
         _guard(side, lambda side: _close(side, limits), side is baseline)
     referee.ask({"op": "close"}, limits.reference_s)
-    void: str | None = None
-    if min(len(found) for found in kept) < samples:
-        # A baseline that is as far apart speaks for a busy machine, not against the candidate.
-        reason = accusation(candidate.samples, candidate.floor, limit_s) if 2 * len(kept[1]) >= taken else None
+    void = None
+    if len(kept) < samples:
+        reason = judge.accusation(candidate.samples)
         if reason is not None:
             raise WorkerFailure(Status.REWARD_HACK, reason)
-        void = (
-            f"not timed: the clock witnesses agree in {len(kept[0])} of {taken} samples of the candidate and in "
-            f"{len(kept[1])} of the baseline's (is the machine busy?)"
-        )
+        void = f"not timed: the clock witnesses agree in {len(kept)} of {taken} samples (is the machine busy?)"
     again = f", {taken - samples} more because clock witnesses were apart" if taken > samples else ""
     return Sampled(
-        tuple(kept[0][:samples]), tuple(kept[1][:samples]), warmups, candidate.rounds,
-        tuple(candidate.checks.values()), f"fixed count: {samples} samples{again}", void,
+        tuple(kept[:samples]), tuple(baseline.samples[:samples]), warmups, candidate.rounds,
+        tuple(candidate.checks.values()), f"fixed count: {samples} samples{again}", judge.agreement_s, void,
     )  # fmt: skip
 
 
@@ -223,7 +224,7 @@ def _turn(side: Side, referee: Referee, baseline: Side, limits: Limits, keep: bo
     _untouched(referee, baseline, side, others)
     if (lie := impossible(sample)) is not None:
         raise WorkerFailure(Status.REWARD_HACK, lie)
-    verdict = referee.ask({"op": "check"}, limits.reference_s)
+    verdict = referee.ask({"op": "check", "same_bytes_suffice": side is baseline}, limits.reference_s)
     if verdict["mutated"]:
         reason = f"input {', '.join(verdict['mutated'])} was changed, and is not declared in-place"
         raise WorkerFailure(Status.REWARD_HACK, reason)
@@ -234,8 +235,10 @@ def _turn(side: Side, referee: Referee, baseline: Side, limits: Limits, keep: bo
         raise CheckFailure(status, str(verdict["reason"] or status.value), side.rounds, tuple(checks))
     for check in checks:
         side.checks[check.output] = merge(side.checks.get(check.output), check)
+    sample = replace(sample, deliver_s=deliver_s)
+    side.all_calls.append(sample)
     if keep:
-        side.samples.append(replace(sample, deliver_s=deliver_s))
+        side.samples.append(sample)
 
 
 class CheckFailure(WorkerFailure):

@@ -3,10 +3,11 @@
 ``event_s`` is the worker's word: its own clock around the call, through names bound before the candidate was loaded.
 ``clock_s`` is the orchestrator's: from just before it lets the frozen worker run (with "go" already waiting) until it
 has read "done". Both read the same monotonic clock, so an event longer than its clock is a lie by itself. What waking
-and answering cost is measured on empty calls when a session starts; a sample whose witnesses are further apart than
-that and a slack is void and taken again, whichever side it belongs to: on a busy machine that is noise, which falls
-outside the call and so does not bias the samples that are kept. Too few valid samples leave a candidate without a
-time. One whose every sample is far apart where its baseline's are not does its work outside the time that it reports.
+and answering cost is measured on empty calls when a session starts, and again, under the load of the moment, on every
+call of the trusted baseline. A candidate's sample whose witnesses are further apart than that allows is void and taken
+again: on a busy machine that is noise, which falls outside the call and so does not bias the samples that are kept. Too
+few valid samples leave a candidate without a time; one whose every sample is far apart works outside the time that it
+reports. How far apart they may be, and so what a lie could gain, is stated with the times.
 """
 
 from __future__ import annotations
@@ -15,14 +16,15 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-# A gap may be this many times the gap of an empty call, this much more, and this share of the time that is reported.
-GAP_FACTOR, GAP_SLACK_S, GAP_SHARE = 2.0, 1e-3, 0.05
-# Handing over a result may take this many times the baseline's quickest, and this much more.
+# A gap may be this many times the gap of an empty call and this much more, or this many times the baseline's longest;
+# and beyond that this share of the time that is reported.
+GAP_FACTOR, GAP_SLACK_S, NOISE_FACTOR, GAP_SHARE = 2.0, 1e-3, 3.0, 0.05
+# Handing over a result may take this many times the baseline's quickest and this much more, or as much as noise makes.
 DELIVER_FACTOR, DELIVER_SLACK_S = 4.0, 1e-3
 # Where the baseline writes in place: bytes a second that a copy reaches at least.
 COPY_BYTES_PER_S = 0.5e9
 # Times beyond these limits are void; this many times beyond them, in every sample, they are no accident.
-ACCUSED_BEYOND = 10.0
+ACCUSED_BEYOND = 3.0
 
 
 @dataclass(frozen=True)
@@ -51,10 +53,10 @@ class Floor:
         gaps = sorted(sample.gap_s for sample in samples)
         return cls(statistics.median(sample.event_s for sample in samples), gaps[len(gaps) // 4])
 
-    @property
-    def agreement_s(self) -> float:
-        """How far apart the witnesses of a short call may be: what a candidate could hide at most."""
-        return GAP_FACTOR * self.gap_s + GAP_SLACK_S
+
+def agreement(floor: Floor, baseline: Sequence[Sample]) -> float:
+    """Seconds by which the witnesses of a short call may be apart: what a candidate could hide at most."""
+    return max(GAP_FACTOR * floor.gap_s + GAP_SLACK_S, NOISE_FACTOR * max(sample.gap_s for sample in baseline))
 
 
 def impossible(sample: Sample) -> str | None:
@@ -67,40 +69,49 @@ def impossible(sample: Sample) -> str | None:
     )
 
 
-def gap_limit(sample: Sample, floor: Floor) -> float:
-    """Seconds that the orchestrator may see beyond what the worker says."""
-    return floor.agreement_s + GAP_SHARE * sample.event_s
-
-
 def delivery_limit(baseline: Sequence[Sample], output_bytes: int) -> float:
-    """Seconds that handing over a returned result may take: a copy, judged by the baseline's quickest, or by a slow
+    """Seconds that handing over a returned result may take: a copy, judged by the baseline's copies, or by a slow
     copy's rate where the baseline writes in place."""
     known = [sample.deliver_s for sample in baseline if sample.deliver_s is not None]
-    usual = min(known) if known else output_bytes / COPY_BYTES_PER_S
-    return DELIVER_FACTOR * usual + DELIVER_SLACK_S
+    known = known or [output_bytes / COPY_BYTES_PER_S]
+    return max(DELIVER_FACTOR * min(known) + DELIVER_SLACK_S, NOISE_FACTOR * max(known))
 
 
-def valid(samples: Sequence[Sample], floor: Floor, deliver_limit_s: float) -> list[Sample]:
-    """Samples whose witnesses agree and whose result was there when the call returned."""
-    return [
-        sample
-        for sample in samples
-        if sample.gap_s <= gap_limit(sample, floor) and (sample.deliver_s or 0.0) <= deliver_limit_s
-    ]
+@dataclass(frozen=True)
+class Judge:
+    """Limits in seconds that a candidate's samples are held to: :func:`agreement` and :func:`delivery_limit`."""
 
+    agreement_s: float
+    deliver_s: float
 
-def accusation(candidate: Sequence[Sample], floor: Floor, deliver_limit_s: float) -> str | None:
-    """What a candidate does whose every sample is far beyond the limits, or None."""
-    best = min(candidate, key=lambda sample: sample.gap_s / gap_limit(sample, floor))
-    if best.gap_s > ACCUSED_BEYOND * gap_limit(best, floor):
-        return (
-            f"clock witness disagrees: at least {best.gap_s:.6g} s of every call are missing from the worker's times, "
-            f"limit {gap_limit(best, floor):.6g} s"
-        )
-    quickest = min(sample.deliver_s or 0.0 for sample in candidate)
-    if quickest > ACCUSED_BEYOND * deliver_limit_s:
-        return (
-            f"work was left for after the call: handing over a result took at least {quickest:.3g} s, "
-            f"limit {deliver_limit_s:.3g} s"
-        )
-    return None
+    @classmethod
+    def of(cls, floor: Floor, baseline: Sequence[Sample], output_bytes: int) -> Judge:
+        return cls(agreement(floor, baseline), delivery_limit(baseline, output_bytes))
+
+    def gap_limit(self, sample: Sample) -> float:
+        """Seconds that the orchestrator may see beyond what the worker says."""
+        return self.agreement_s + GAP_SHARE * sample.event_s
+
+    def valid(self, samples: Sequence[Sample]) -> list[Sample]:
+        """Samples whose witnesses agree and whose result was there when the call returned."""
+        return [
+            sample
+            for sample in samples
+            if sample.gap_s <= self.gap_limit(sample) and (sample.deliver_s or 0.0) <= self.deliver_s
+        ]
+
+    def accusation(self, samples: Sequence[Sample]) -> str | None:
+        """What a candidate does whose every sample is far beyond the limits, or None."""
+        best = min(samples, key=lambda sample: sample.gap_s / self.gap_limit(sample))
+        if best.gap_s > ACCUSED_BEYOND * self.gap_limit(best):
+            return (
+                f"clock witness disagrees: at least {best.gap_s:.6g} s of every call are missing from the worker's "
+                f"times, limit {self.gap_limit(best):.6g} s"
+            )
+        quickest = min(sample.deliver_s or 0.0 for sample in samples)
+        if quickest > ACCUSED_BEYOND * self.deliver_s:
+            return (
+                f"work was left for after the call: handing over a result took at least {quickest:.3g} s, "
+                f"limit {self.deliver_s:.3g} s"
+            )
+        return None

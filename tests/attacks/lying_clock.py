@@ -13,5 +13,5 @@ while _frame is not None:
 
 
 def run(x, scale):
-    time.sleep(0.05)
+    time.sleep(0.1)
     return x * scale + 1

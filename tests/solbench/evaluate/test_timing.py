@@ -2,16 +2,23 @@ from __future__ import annotations
 
 import pytest
 
-from solbench.evaluate.timing import Floor, Sample, accusation, delivery_limit, impossible, valid
+from solbench.evaluate.timing import Floor, Judge, Sample, agreement, delivery_limit, impossible
 
 FLOOR = Floor.of([Sample(2e-6, 2e-6 + gap * 1e-6) for gap in (300, 310, 320, 330, 340, 5000, 4000, 4000)])
+QUIET = [Sample(1e-4, 5e-4), Sample(1e-4, 5.5e-4)]
+BUSY = [Sample(1e-4, 5e-4), Sample(1e-4, 41e-4)]
+JUDGE = Judge.of(FLOOR, QUIET, 0)
 
 
 def test_floor_is_the_lower_quartile_of_the_gap() -> None:
     assert FLOOR.event_s == 2e-6
     assert FLOOR.gap_s == pytest.approx(320e-6)
-    # Twice that and a millisecond.
-    assert FLOOR.agreement_s == pytest.approx(1640e-6)
+
+
+def test_agreement_follows_the_load() -> None:
+    # Twice the floor's gap and a millisecond; three times the baseline's longest gap.
+    assert agreement(FLOOR, QUIET) == pytest.approx(1640e-6)
+    assert agreement(FLOOR, BUSY) == pytest.approx(12e-3)
 
 
 @pytest.mark.parametrize(
@@ -24,30 +31,32 @@ def test_impossible(event_s: float, clock_s: float, lie: bool) -> None:
 
 
 def test_valid_samples() -> None:
+    judge = Judge(agreement_s=1.6e-3, deliver_s=0.1)
     close, far, slow = Sample(1e-3, 1.5e-3), Sample(1e-3, 3e-3), Sample(1e-3, 1.5e-3, deliver_s=0.5)
     # A long call may be further apart: 5 % of what it says.
     long = Sample(0.1, 0.106)
-    assert valid([close, far, slow, long], FLOOR, 0.1) == [close, long]
+    assert judge.valid([close, far, slow, long]) == [close, long]
 
 
 def test_accusation_needs_every_sample_far_beyond() -> None:
     lies = [Sample(1e-6, 0.05), Sample(1e-6, 0.06)]
-    text = accusation(lies, FLOOR, 0.1)
+    text = JUDGE.accusation(lies)
     assert text is not None and text.startswith("clock witness disagrees: at least 0.049999 s")
-    assert accusation([*lies, Sample(0.05, 0.0505)], FLOOR, 0.1) is None
-    # Beyond the limit of 1.64 ms, but not ten times: void, no lie.
-    assert accusation([Sample(1e-6, 5e-3)], FLOOR, 0.1) is None
+    assert JUDGE.accusation([*lies, Sample(0.05, 0.0505)]) is None
+    # Beyond the limit of 1.64 ms, but not three times: void, no lie.
+    assert JUDGE.accusation([Sample(1e-6, 4e-3)]) is None and JUDGE.valid([Sample(1e-6, 4e-3)]) == []
 
 
 def test_accusation_of_late_work() -> None:
     late = [Sample(1e-3, 1.2e-3, deliver_s=0.5)] * 3
-    text = accusation(late, FLOOR, 1e-3)
+    text = Judge(1e-3, 1e-3).accusation(late)
     assert text is not None and text.startswith("work was left for after the call")
-    assert accusation(late, FLOOR, 0.1) is None
+    assert Judge(1e-3, 0.2).accusation(late) is None
 
 
 def test_delivery_limit() -> None:
-    baseline = [Sample(1e-3, 2e-3, deliver_s=seconds) for seconds in (2e-3, 1e-3, 9e-3)]
-    assert delivery_limit(baseline, 10**9) == pytest.approx(5e-3)
+    baseline = [Sample(1e-3, 2e-3, deliver_s=seconds) for seconds in (2e-3, 1e-3, 1.5e-3)]
+    assert delivery_limit(baseline, 10**9) == pytest.approx(3 * 2e-3)
+    assert delivery_limit([*baseline, Sample(1e-3, 2e-3, deliver_s=9e-3)], 10**9) == pytest.approx(27e-3)
     # In place: a copy of 10 MB at 0.5 GB/s takes 20 ms.
     assert delivery_limit([Sample(1e-3, 2e-3)], 10**7) == pytest.approx(0.081)
