@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -122,10 +122,11 @@ def run_workload(
         seed = int(canonical.derived_key("sample seed", [secret.hex(), counter])[:13], 16)
         referee.ask({"op": "draw", "seed": seed, "stress": stress}, limits.reference_s)
         turns = [side for side in sides if stress is None or side is candidate]
+        scalars = None if stress is None else _scalars(problem, workload, workload.stress_rounds[stress].inputs)
         _random.shuffle(turns)
         for side in turns:
             referee.ask({"op": "arm", "byte": _random.randrange(2, 256)}, limits.reference_s)
-            _guard(side, lambda side: _turn(side, referee, baseline, limits, keep), side is baseline)
+            _guard(side, lambda side: _turn(side, referee, baseline, limits, keep, scalars), side is baseline)
 
     warmups = _random.randint(1, MAX_WARMUPS)
     for _ in range(warmups):
@@ -178,18 +179,13 @@ def _open(
     side: Side, problem: Problem, workload: Workload, plan: arena.Layout, axes: dict[str, int], limits: Limits
 ) -> None:
     definition = problem.definition
-    scalars = {}
-    for name, spec in definition.inputs.items():
-        generator = workload.inputs[name]
-        if spec.shape is None and isinstance(generator, (Constant, ScalarInput)):
-            scalars[name] = _scalar(generator.value, spec.dtype)
     message = {
         "op": "workload",
         "slots": [slot.as_dict() for slot in plan.slots],
         "size": _size(plan),
         "inputs": [[name, spec.dtype if spec.shape is None else "tensor"] for name, spec in definition.inputs.items()],
         "outputs": list(definition.outputs),
-        "scalars": scalars,
+        "scalars": _scalars(problem, workload, {}),
         "axes": axes,
     }
     side.worker.log.clear()
@@ -201,14 +197,16 @@ def _open(
         raise _fault(reply.frame["fault"])
 
 
-def _turn(side: Side, referee: Referee, baseline: Side, limits: Limits, keep: bool) -> None:
+def _turn(
+    side: Side, referee: Referee, baseline: Side, limits: Limits, keep: bool, scalars: dict[str, Any] | None
+) -> None:
     """One call on armed memory, and the check of what it left there."""
     worker = side.worker
     others = None if side is baseline else baseline.worker.scheduling()
     side.calls += 1
     limit_s = limits.first_call_s if side.calls == 1 else limits.call_s
     deadline = time.monotonic() + limit_s
-    sample, at_ns = _call(worker, side.calls, deadline)
+    sample, at_ns = _call(worker, side.calls, deadline, scalars)
     deliver_s = None
     if side.returns:
         delivered = worker.wait("delivered", deadline)
@@ -250,9 +248,9 @@ class CheckFailure(WorkerFailure):
         self.checks = checks
 
 
-def _call(worker: Worker, number: int, deadline: float) -> tuple[Sample, int]:
+def _call(worker: Worker, number: int, deadline: float, scalars: dict[str, Any] | None = None) -> tuple[Sample, int]:
     """Let the frozen worker make one call; the sample, and when "done" was read."""
-    worker.send({"op": "go", "sample": number})
+    worker.send({"op": "go", "sample": number, "scalars": scalars})
     start_ns = time.perf_counter_ns()
     worker.thaw()
     reply = worker.wait("done", deadline)
@@ -339,10 +337,15 @@ def _fault(fault: Any) -> WorkerFailure:
     return WorkerFailure(_FAULTS[kind], reason[:1000] or kind, text if kind == "raised" else "")
 
 
-def _scalar(value: bool | int | float, dtype: str) -> bool | int | float:
-    if dtype == "bool":
-        return bool(value)
-    return int(value) if dtype.startswith(("int", "uint")) else float(value)
+def _scalars(problem: Problem, workload: Workload, overrides: Mapping[str, Any]) -> dict[str, bool | int | float]:
+    """Values of the scalar inputs in one round, typed as declared."""
+    values: dict[str, bool | int | float] = {}
+    for name, spec in problem.definition.inputs.items():
+        generator = overrides.get(name, workload.inputs[name])
+        if spec.shape is None and isinstance(generator, (Constant, ScalarInput)):
+            kind = bool if spec.dtype == "bool" else int if spec.dtype.startswith(("int", "uint")) else float
+            values[name] = kind(generator.value)
+    return values
 
 
 def _size(plan: arena.Layout) -> int:

@@ -37,6 +37,10 @@ _SCALARS = {
 
 Fault = list[str]
 Call = Callable[[], Any]
+Deliver = Callable[[Any], None]
+# The call with given values of the scalar inputs.
+Bind = Callable[[Mapping[str, Any]], Call]
+Prepare = Callable[[mmap.mmap, Mapping[str, Any]], tuple[Bind, Deliver | None]]
 
 
 class Fail(Exception):
@@ -53,8 +57,9 @@ def serve(channel: socket.socket, arena: int, config: Mapping[str, Any]) -> None
     ``config``: language, folder, entry (a file below it), function, destination_passing_style.
     """
     candidate = _native if config["language"] == "cpp" else _python
-    prepare: Callable[[mmap.mmap, Mapping[str, Any]], tuple[Call, Deliver | None]] | None = None
-    call: Call = _nothing
+    prepare: Prepare | None = None
+    bind: Bind = _bind_nothing
+    usual: Call = _nothing
     deliver: Deliver | None = None
     count = 0
     while (received := frames.receive(channel)) is not None:
@@ -63,6 +68,8 @@ def serve(channel: socket.socket, arena: int, config: Mapping[str, Any]) -> None
         if operation == "go":
             fault: Fault | None = None
             result = None
+            # Only a stress round has scalars of its own.
+            call = usual if message["scalars"] is None else bind(message["scalars"])
             start = _now()
             try:
                 result = call()
@@ -96,22 +103,24 @@ def serve(channel: socket.socket, arena: int, config: Mapping[str, Any]) -> None
             count = 0
             try:
                 memory = mmap.mmap(arena, message["size"], mmap.MAP_SHARED | mmap.MAP_POPULATE)
-                call, deliver = prepare(memory, message)
+                bind, deliver = prepare(memory, message)
+                usual = bind(message["scalars"])
                 fault = None
             except BaseException:  # noqa: BLE001
                 fault = ["raised", traceback.format_exc(limit=-8)[-MAX_REASON:]]
             frames.send(channel, {"op": "ready", "fault": fault})
         elif operation == "close":
-            call, deliver = _nothing, None
+            bind, usual, deliver = _bind_nothing, _nothing, None
             flush()
             frames.send(channel, {"op": "closed", "samples": count})
 
 
-Deliver = Callable[[Any], None]
-
-
 def _nothing() -> None:
     return None
+
+
+def _bind_nothing(scalars: Mapping[str, Any]) -> Call:
+    return _nothing
 
 
 def flush() -> None:
@@ -142,25 +151,29 @@ def _taken() -> Fault | None:
 # ---- native candidates: a shared library, called through ctypes, no torch
 
 
-def _native(config: Mapping[str, Any]) -> Callable[[mmap.mmap, Mapping[str, Any]], tuple[Call, None]]:
+def _native(config: Mapping[str, Any]) -> Prepare:
     library = ctypes.CDLL(os.path.join(config["folder"], config["entry"]))
     function = getattr(library, config["function"])
     function.restype = None
 
-    def prepare(memory: mmap.mmap, workload: Mapping[str, Any]) -> tuple[Call, None]:
+    def prepare(memory: mmap.mmap, workload: Mapping[str, Any]) -> tuple[Bind, None]:
         base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
         places = {slot["name"]: ctypes.c_void_p(base + slot["offset"]) for slot in workload["slots"]}
-        arguments: list[Any] = []
-        for name, kind in workload["inputs"]:
-            arguments.append(places[name] if kind == "tensor" else _SCALARS[kind](workload["scalars"][name]))
-        arguments += [places[name] for name in workload["outputs"]]
-        arguments += [ctypes.c_int64(value) for value in workload["axes"].values()]
 
-        # The call keeps the mapping alive: ctypes knows only the address.
-        def call(function: Any = function, arguments: tuple[Any, ...] = tuple(arguments), keep: Any = memory) -> None:
-            function(*arguments)
+        def bind(scalars: Mapping[str, Any]) -> Call:
+            arguments: list[Any] = [
+                places[name] if kind == "tensor" else _SCALARS[kind](scalars[name]) for name, kind in workload["inputs"]
+            ]
+            arguments += [places[name] for name in workload["outputs"]]
+            arguments += [ctypes.c_int64(value) for value in workload["axes"].values()]
 
-        return call, None
+            # The call keeps the mapping alive: ctypes knows only the address.
+            def call(arguments: tuple[Any, ...] = tuple(arguments), keep: Any = memory) -> None:
+                function(*arguments)
+
+            return call
+
+        return bind, None
 
     return prepare
 
@@ -168,7 +181,7 @@ def _native(config: Mapping[str, Any]) -> Callable[[mmap.mmap, Mapping[str, Any]
 # ---- Python candidates: torch tensors over the shared memory
 
 
-def _python(config: Mapping[str, Any]) -> Callable[[mmap.mmap, Mapping[str, Any]], tuple[Call, Deliver | None]]:
+def _python(config: Mapping[str, Any]) -> Prepare:
     import torch
 
     path = os.path.join(config["folder"], config["entry"])
@@ -188,19 +201,21 @@ def _python(config: Mapping[str, Any]) -> Callable[[mmap.mmap, Mapping[str, Any]
     if not callable(function):
         raise Fail("raised", f"{os.path.basename(path)} defines no function {config['function']!r}")
 
-    def prepare(memory: mmap.mmap, workload: Mapping[str, Any]) -> tuple[Call, Deliver | None]:
+    def prepare(memory: mmap.mmap, workload: Mapping[str, Any]) -> tuple[Bind, Deliver | None]:
         tensors = {slot["name"]: kit.view(memory, slot) for slot in workload["slots"]}
-        arguments = [
-            tensors[name] if kind == "tensor" else workload["scalars"][name] for name, kind in workload["inputs"]
-        ]
         outputs = {name: tensors[name] for name in workload["outputs"]}
-        if config["destination_passing_style"]:
-            arguments += list(outputs.values())
+        in_place = bool(config["destination_passing_style"])
 
-        def call(function: Any = function, arguments: tuple[Any, ...] = tuple(arguments)) -> Any:
-            return function(*arguments)
+        def bind(scalars: Mapping[str, Any]) -> Call:
+            arguments = [tensors[name] if kind == "tensor" else scalars[name] for name, kind in workload["inputs"]]
+            arguments += list(outputs.values()) if in_place else []
 
-        return call, None if config["destination_passing_style"] else kit.deliver(outputs)
+            def call(function: Any = function, arguments: tuple[Any, ...] = tuple(arguments)) -> Any:
+                return function(*arguments)
+
+            return call
+
+        return bind, None if in_place else kit.deliver(outputs)
 
     return prepare
 

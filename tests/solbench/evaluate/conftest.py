@@ -29,7 +29,7 @@ schema: solbench.workloads.v1
 defaults:
   inputs: {x: {type: normal}, scale: {type: constant, value: 2.5}}
   checks: [{type: numeric, output: y, atol: 1.0e-5, rtol: 1.0e-5}]
-  stress_rounds: [{label: large, inputs: {x: {type: normal, mean: 1000}}}]
+  stress_rounds: [{label: large, inputs: {x: {type: normal, mean: 1000}, scale: {type: constant, value: -3}}}]
 workloads:
   - {uuid: small, axes: {N: 1000}}
   - {uuid: larger, axes: {N: 5000}}
