@@ -64,7 +64,14 @@ def pull_einsum(program: Program, facts: Facts, op: Op, block: Block) -> list[li
         tuple(sets[name] for name in names),
         (replace(pair, first=number[x], second=number[y]) for x, y, pair in conditions),
     )
-    narrowed = [space.position(i) for i in range(len(names))] if space.pairs else list(space.axes)
+    narrowed = list(space.axes)
+    for _ in range(len(space.pairs)):
+        # What one condition leaves of an axis limits what the next one leaves of its partner.
+        narrowed = [space.position(i) for i in range(len(names))]
+        if narrowed == list(space.axes):
+            break
+        space = Block(tuple(narrowed), space.pairs)
+    implied = [made for i, p in enumerate(space.pairs) for q in space.pairs[:i] for made in _composed(p, q)]
     pulled: list[list[Block]] = []
     for name, forms in zip(op.operands, op.attributes["operands"], strict=True):
         shape = program.tensors[name].shape
@@ -77,7 +84,7 @@ def pull_einsum(program: Program, facts: Facts, op: Op, block: Block) -> list[li
             axes.append(_form_image(form, {n: narrowed[number[n]] for n, _ in form["terms"]}, shape[dim]))
         pairs = tuple(
             replace(p, first=where[p.first], second=where[p.second])
-            for p in space.pairs
+            for p in (*space.pairs, *implied)
             if p.first in where and p.second in where
         )
         repeated = [n for n, _ in ((t[0], 0) for form in forms for t in form["terms"])]
@@ -85,6 +92,28 @@ def pull_einsum(program: Program, facts: Facts, op: Op, block: Block) -> list[li
             pairs = (*pairs, *_diagonals(forms))
         pulled.append([Block(tuple(axes), pairs)])
     return pulled
+
+
+def _composed(p: Pair, q: Pair) -> list[Pair]:
+    """What two bands that share one index imply for the two others: the shared one is eliminated."""
+    common = {p.first, p.second} & {q.first, q.second}
+    if len(common) != 1 or p.rows is not None or q.rows is not None:
+        return []
+    shared = common.pop()
+    p = p if p.first == shared else p.swapped()
+    q = q if q.first == shared else q.swapped()
+    if abs(p.a) != 1 or abs(q.a) != 1:
+        return []
+    # low <= a*i + b*k <= high for both; a*i drops out of the sum, or of the difference.
+    sign = -1 if p.a == q.a else 1
+    their_low, their_high = (q.low, q.high) if sign == 1 else (_minus(q.high), _minus(q.low))
+    low = None if p.low is None or their_low is None else p.low + their_low
+    high = None if p.high is None or their_high is None else p.high + their_high
+    return [] if low is None and high is None else [Pair(p.second, q.second, p.b, sign * q.b, low, high)]
+
+
+def _minus(value: int | None) -> int | None:
+    return None if value is None else -value
 
 
 def _diagonals(forms: Sequence[Mapping[str, Any]]) -> list[Pair]:

@@ -14,7 +14,17 @@ from typing import Any
 
 from solar.bound import axes as ax
 from solar.bound.axes import Axis
-from solar.bound.patterns import Number, Pattern, Shape, blend, broadcast, from_values, normal, push_view
+from solar.bound.patterns import (
+    Number,
+    Pattern,
+    Shape,
+    blend,
+    broadcast,
+    flip_block,
+    from_values,
+    normal,
+    push_view,
+)  # fmt: skip
 from solar.bound.regions import Block, Pair, everything
 from solar.bound.views import groups_of
 from solar.einsum import Op, Program
@@ -106,6 +116,8 @@ def _pattern(program: Program, op: Op, patterns: Mapping[str, Pattern], ramps: M
         if op.function == "eye" and len(shape) == 2:
             return Pattern(Block(everything(shape).axes, (Pair(0, 1, low=0, high=0),)), 1, 0)
         return None
+    if op.kind == "einsum":
+        return _zero_lines(program, op, patterns)
     own = patterns.get(op.operands[0]) if op.operands else None
     if op.kind == "view":
         if own is None:
@@ -139,6 +151,22 @@ def _pattern(program: Program, op: Op, patterns: Mapping[str, Pattern], ramps: M
     return None
 
 
+def _zero_lines(program: Program, op: Op, patterns: Mapping[str, Pattern]) -> Pattern | None:
+    """Positions along an output index at which an operand has only zeros, and so has the result."""
+    axes = [ax.whole(op.attributes["indices"][index]) for index in op.attributes["output"]]
+    for name, forms in zip(op.operands, op.attributes["operands"], strict=True):
+        pattern = patterns.get(name)
+        if pattern is None or pattern.block is None or pattern.outside != 0:
+            continue
+        for dim, form in enumerate(forms):
+            for i, index in enumerate(op.attributes["output"]):
+                if [list(term) for term in form["terms"]] == [[index, 1]] and not form["offset"]:
+                    shown = pattern.block.position(dim)
+                    if shown.extent == axes[i].extent:
+                        axes[i] = ax.intersection(axes[i], shown)
+    return None if all(axis.full for axis in axes) else Pattern(Block(tuple(axes)), None, 0)
+
+
 def _copy_pattern(program: Program, op: Op, own: Pattern | None, shape: Shape) -> Pattern | None:
     if op.function == "pad":
         value = number(op.attributes["value"])
@@ -148,6 +176,9 @@ def _copy_pattern(program: Program, op: Op, own: Pattern | None, shape: Shape) -
             for extent, before, size in zip(shape, op.attributes["before"], inner, strict=True)
         )
         return Pattern(Block(axes), None, value)
+    if op.function == "flip" and own is not None:
+        flipped = None if own.block is None else flip_block(own.block, op.attributes["dims"])
+        return own if own.block is None else None if flipped is None else replace(own, block=flipped)
     if op.function == "diagonal_scatter" and own is not None and own.block is None:
         a = op.attributes
         pair = Pair(a["dim1"], a["dim2"], low=a["offset"], high=a["offset"])

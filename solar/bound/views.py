@@ -373,7 +373,7 @@ def _pull_copy(
         for dim in attributes["dims"]:
             if any(dim in (p.first, p.second) for p in block.pairs):
                 raise _TiedError
-            block = _with(block, dim, _flipped(block.axes[dim]))
+            block = _with(block, dim, flipped(block.axes[dim]))
         return [[block]]
     if function == "roll":
         parts = [block]
@@ -431,7 +431,8 @@ def _window(block: Block, before: Sequence[int], operand: Shape) -> Block:
     return block
 
 
-def _flipped(axis: Axis) -> Axis:
+def flipped(axis: Axis) -> Axis:
+    """The same positions counted from the other end."""
     if axis.unplaced is not None or axis.full:
         return axis
     if axis.bits is None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from hypothesis import strategies as st
+
 from solar.einsum import Op, Program, Tensor, from_dict, to_dict, validate
 
 
@@ -41,7 +43,9 @@ class Build:
         shapes = [self.shape(name) for name in operands]
         rank = max(len(shape) for shape in shapes)
         padded = [(1,) * (rank - len(shape)) + shape for shape in shapes]
-        return self.op("map", function, operands, [max(dims) for dims in zip(*padded, strict=True)], dtype, **attributes)
+        return self.op(
+            "map", function, operands, [max(dims) for dims in zip(*padded, strict=True)], dtype, **attributes
+        )
 
     def relu(self, name: str) -> str:
         return self.map("relu", name)
@@ -86,9 +90,7 @@ class Build:
         sizes = [(s + 2 * padding - t) // stride + 1 for s, t in zip(space, taps, strict=True)]
         indices: dict[str, int] = {"n": n, "g": groups, "k": filters // groups, "c": per_group}
         indices |= {f"y{i}": size for i, size in enumerate(sizes)} | {f"r{i}": t for i, t in enumerate(taps)}
-        window = [
-            {"terms": [[f"y{i}", stride], [f"r{i}", 1]], "offset": -padding} for i in range(len(space))
-        ]
+        window = [{"terms": [[f"y{i}", stride], [f"r{i}", 1]], "offset": -padding} for i in range(len(space))]
         shape = [n, groups, filters // groups, *sizes]
         made = self.op(
             "einsum", "convolution", [x, w], shape,
@@ -166,3 +168,60 @@ def machine(
         "caches": {"last_level_bytes": {"value": 1 << 30, **figure}},
         "absorbed_store_bytes": {"value": absorbed, **figure},
     }
+
+
+STEPS = (
+    "sin", "turn", "scale", "bias", "weight", "gram", "centre", "softmax", "reshape", "tril", "flip", "cat", "pool",
+    "combine",
+)  # fmt: skip
+
+
+@st.composite
+def programs(draw: st.DrawFn, steps: tuple[str, ...] = STEPS) -> tuple[Build, str]:
+    """Random operations on matrices, with intermediates that several of them read."""
+    b = Build()
+    value = b.input("x", 8, 12)
+    earlier = [value]
+    for i in range(draw(st.integers(1, 8))):
+        value = _step(draw, b, value, earlier, draw(st.sampled_from(steps)), i)
+        earlier.append(value)
+    return b, value
+
+
+def _step(draw: st.DrawFn, b: Build, value: str, earlier: list[str], step: str, i: int) -> str:
+    rows, columns = b.shape(value)
+    if step == "sin":
+        return b.map("sin", value)
+    if step == "turn":
+        return b.transpose(value)
+    if step == "scale":
+        return b.map("mul", value, b.input(f"s{i}", *draw(st.sampled_from([(columns,), (rows, 1), (rows, columns)]))))
+    if step == "bias":
+        return b.map("add", value, b.input(f"b{i}", columns))
+    if step == "weight":
+        return b.einsum("ij,jk->ik", value, b.input(f"w{i}", columns, draw(st.sampled_from([1, 3, 8, 12]))))
+    if step == "gram":
+        return b.einsum("ij,kj->ik", value, value)
+    if step == "centre" and columns > 1:
+        mean = b.map("div", b.sum(value, [1], keepdim=True), scalars={"1": columns})
+        return b.map("sub", value, mean)
+    if step == "softmax" and columns > 1:
+        return b.softmax(value)
+    # Zeros of a triangle are not followed through whatever cuts its rows or puts it beside others.
+    if step in ("reshape", "cat", "pool") and any(op.function == "tril" for op in b.ops):
+        return value
+    if step == "reshape" and rows % 2 == 0:
+        return b.view("reshape", value, [rows // 2, columns * 2])
+    if step == "tril":
+        return b.map("tril", value, diagonal=0)
+    if step == "flip":
+        return b.op("copy", "flip", [value], [rows, columns], dims=[0])
+    if step == "cat" and rows * columns < 500:
+        return b.op("copy", "cat", [value, b.map("cos", value)], [rows, 2 * columns], dim=1)
+    if step == "pool" and columns % 2 == 0:
+        return b.sum(b.view("reshape", value, [rows, columns // 2, 2]), [2])
+    if step == "combine":
+        alike = [name for name in earlier if b.shape(name) == (rows, columns)]
+        if alike:
+            return b.map(draw(st.sampled_from(("add", "mul"))), value, draw(st.sampled_from(alike)))
+    return value

@@ -209,9 +209,8 @@ def every_order(terms: list[frozenset[str]], output: frozenset[str], size: dict[
 def networks(draw: st.DrawFn) -> tuple[list[str], str, dict[str, int]]:
     letters = "abcdef"
     size = {letter: draw(st.integers(2, 9)) for letter in letters}
-    terms = draw(
-        st.lists(st.lists(st.sampled_from(letters), min_size=1, max_size=3, unique=True).map("".join), min_size=2, max_size=5)
-    )  # fmt: skip
+    term = st.lists(st.sampled_from(letters), min_size=1, max_size=3, unique=True).map("".join)
+    terms = draw(st.lists(term, min_size=2, max_size=5))
     used = sorted(set("".join(terms)))
     output = draw(st.lists(st.sampled_from(used), max_size=3, unique=True).map("".join))
     return terms, output, size

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from bound_programs import Build, machine
+from bound_programs import Build, machine, programs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,42 +19,6 @@ from solar.hardware import Machine, load
 
 GFX1200 = load("gfx1200")
 PLAIN = Machine.from_dict(machine(valu={"float32": 1e12}))
-
-
-@st.composite
-def programs(draw: st.DrawFn) -> tuple[Build, str]:
-    """A chain of random operations on two matrices of 8 x 12."""
-    b = Build()
-    value = b.input("x", 8, 12)
-    other = b.input("y", 8, 12)
-    for _ in range(draw(st.integers(1, 6))):
-        rows, columns = b.shape(value)
-        step = draw(st.sampled_from(("exp", "turn", "add", "product", "gram", "sum", "softmax", "reshape", "tril", "flip", "cat")))
-        if step == "exp":
-            value = b.map("exp", value)
-        elif step == "turn":
-            value = b.transpose(value)
-        elif step == "add":
-            value = b.map("add", value, b.map("neg", value))
-        elif step == "product" and columns == 8:
-            value = b.einsum("ij,jk->ik", value, other)
-        elif step == "product" and columns == 12:
-            value = b.einsum("ij,kj->ik", value, other)
-        elif step == "gram":
-            value = b.einsum("ij,kj->ik", value, value)
-        elif step == "sum":
-            value = b.map("sub", value, b.sum(value, [1], keepdim=True))
-        elif step == "softmax":
-            value = b.softmax(value)
-        elif step == "reshape" and rows % 2 == 0:
-            value = b.view("reshape", value, [rows // 2, columns * 2])
-        elif step == "tril":
-            value = b.map("tril", value, diagonal=0)
-        elif step == "flip":
-            value = b.op("copy", "flip", [value], [rows, columns], dims=[0])
-        elif step == "cat":
-            value = b.op("copy", "cat", [value, value], [rows, 2 * columns], dim=1)
-    return b, value
 
 
 def summary(program: Program) -> dict[str, Any]:
@@ -96,6 +60,27 @@ def test_time_is_positive_and_the_maximum_of_its_terms(made: tuple[Build, str]) 
     assert found["memory"]["live_bytes"] <= found["memory"]["declared_bytes"]
     assert found["macs"] <= found["dense_macs"]
     json.dumps(found, allow_nan=False)
+
+
+def as_written(program: Program) -> int:
+    """Operations of a kernel a step: what the reference does, nothing saved."""
+    total = 0
+    for op in program.ops:
+        if op.kind == "einsum":
+            total += 2 * math.prod(op.attributes["indices"].values())
+        elif op.kind == "reduce":
+            total += program.tensors[op.operands[0]].elements
+        elif op.kind == "map":
+            total += program.tensors[op.outputs[0]].elements
+    return total
+
+
+@settings(max_examples=150, deadline=None)
+@given(programs())
+def test_the_reference_itself_is_never_cheaper(made: tuple[Build, str]) -> None:
+    b, value = made
+    program = b.program(value)
+    assert math.fsum(c["ops"] for c in bound(program, PLAIN)["compute"]) <= as_written(program)
 
 
 @settings(max_examples=80, deadline=None)

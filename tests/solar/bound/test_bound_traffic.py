@@ -245,7 +245,11 @@ def test_half_bytes_round_up_once() -> None:
 
 def test_a_scatter_into_fresh_memory_writes_all_and_reads_what_stays() -> None:
     b = Build()
-    data, index, rows = b.input("data", 100, 8), b.input("index", 3, dtype="int64", values=(1, 5, 1)), b.input("rows", 3, 8)
+    data, index, rows = (
+        b.input("data", 100, 8),
+        b.input("index", 3, dtype="int64", values=(1, 5, 1)),
+        b.input("rows", 3, 8),
+    )
     result = b.op("index", "index_put", [data, index, rows], [100, 8], dims=[0], accumulate=False)
     assert read(b.program(result), "data") == 98 * 8 * 4
     added = b.op("index", "index_put", [data, index, rows], [100, 8], dims=[0], accumulate=True)

@@ -298,7 +298,7 @@ def test_a_transposed_convolution_of_stride_1_is_a_convolution() -> None:
     columns = b.op(
         "einsum", "columns", [x, w], [1, 8, 32, 32, 3, 3],
         indices={"n": 1, "c": 16, "k": 8, "y": 32, "z": 32, "r": 3, "s": 3},
-        operands=[[{"terms": [[i, 1]], "offset": 0} for i in "ncyz"], [{"terms": [[i, 1]], "offset": 0} for i in "ckrs"]],
+        operands=[[{"terms": [[i, 1]], "offset": 0} for i in letters] for letters in ("ncyz", "ckrs")],
         output=list("nkyzrs"),
     )  # fmt: skip
     made = b.op("reduce", "fold", [columns], [1, 8, 34, 34], spatial=2, stride=[1, 1], dilation=[1, 1], padding=[0, 0])
