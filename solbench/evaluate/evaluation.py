@@ -15,7 +15,7 @@ from typing import Any
 from solbench.corpus.load import Problem, eager_solution
 from solbench.errors import UnsupportedError
 from solbench.evaluate import arena, build, identity, sandbox
-from solbench.evaluate.processes import RefereeFailure, Worker, WorkerFailure
+from solbench.evaluate.processes import RefereeFailure, Tampering, Worker, WorkerFailure
 from solbench.evaluate.sampling import BaselineFailure, CheckFailure, Limits, Sampled, Side, merge, run_workload
 from solbench.evaluate.session import Session
 from solbench.model.definition import Definition
@@ -176,6 +176,9 @@ class _Run:
             )  # fmt: skip
         except WorkerFailure as error:
             log = self._end("candidate", error.detail)
+            if isinstance(error, Tampering):
+                self._end_workers()
+                self.session.replace_processes()
             correctness = None
             if isinstance(error, CheckFailure) and error.checks and error.status is Status.INCORRECT_NUMERICAL:
                 correctness = Correctness(rounds=case.rounds + error.rounds, checks=error.checks)

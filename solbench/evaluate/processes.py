@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -235,6 +235,25 @@ class Zygote(Trusted):
         return status if isinstance(status, int) else None
 
 
+Scheduling = dict[int, tuple[frozenset[int], int, int]]
+
+
+def scheduling(pids: Iterable[int]) -> Scheduling:
+    """Processors, niceness and policy of every thread of ``pids``: what one process can change about another."""
+    found: Scheduling = {}
+    for pid in pids:
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            for task in map(int, os.listdir(f"/proc/{pid}/task")):
+                affinity = frozenset(os.sched_getaffinity(task))
+                found[task] = (affinity, os.getpriority(os.PRIO_PROCESS, task), os.sched_getscheduler(task))
+    return found
+
+
+def same_scheduling(before: Scheduling, now: Scheduling) -> bool:
+    """Whether every thread that is in both is treated as before; threads come and go."""
+    return all(now[task] == state for task, state in before.items() if task in now)
+
+
 @dataclass
 class Reply:
     """A frame from a worker, and when its last byte was read (nanoseconds of the orchestrator's clock)."""
@@ -267,6 +286,13 @@ class Log:
         self.head.clear()
         self.tail.clear()
         self.dropped = 0
+
+
+class Tampering(WorkerFailure):
+    """The candidate did something to the harness's own processes: they are to be replaced."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(Status.REWARD_HACK, reason)
 
 
 class Worker:
@@ -371,6 +397,10 @@ class Worker:
 
     # -- life
 
+    def ancestors(self) -> tuple[int, ...]:
+        """Our processes above this one."""
+        return (self._zygote.pid,)
+
     def thaw(self) -> None:
         freeze.thaw(self._frozen)
         self._frozen = []
@@ -388,15 +418,6 @@ class Worker:
 
     def alive(self) -> bool:
         return not freeze.is_dead(self.pid)
-
-    def scheduling(self) -> tuple[tuple[int, tuple[int, ...], int, int], ...]:
-        """Thread, processors, niceness and policy of every thread: what one process can change about another."""
-        found = []
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            for task in sorted(int(name) for name in os.listdir(f"/proc/{self.pid}/task")):
-                affinity = tuple(sorted(os.sched_getaffinity(task)))
-                found.append((task, affinity, os.getpriority(os.PRIO_PROCESS, task), os.sched_getscheduler(task)))
-        return tuple(found)
 
     def end(self) -> None:
         """Kill the tree, reap it, remove its folder."""

@@ -6,6 +6,7 @@ Warm-ups, stress rounds and timed samples take the same path, in an order that n
 
 from __future__ import annotations
 
+import os
 import random
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -15,15 +16,24 @@ from typing import Any
 from solbench import canonical
 from solbench.corpus.load import Problem
 from solbench.evaluate import arena
-from solbench.evaluate.processes import Referee, Worker, WorkerFailure, nonce
+from solbench.evaluate.processes import (
+    Referee,
+    Scheduling,
+    Tampering,
+    Worker,
+    WorkerFailure,
+    nonce,
+    same_scheduling,
+    scheduling,
+)
 from solbench.evaluate.timing import Floor, Judge, Sample, impossible
 from solbench.model.solution import Solution
 from solbench.model.trace import CheckResult, Status
 from solbench.model.workload import Constant, ScalarInput, Workload
 
 MAX_WARMUPS = 3
-# Void samples are taken again until there are this many times the wanted number.
-MAX_ROUNDS_FACTOR = 4
+# Void samples are taken again until there are this many times the wanted number, and at least so many.
+MAX_ROUNDS_FACTOR, MAX_ROUNDS_LEAST = 4, 12
 _random = random.SystemRandom()
 
 
@@ -139,7 +149,7 @@ def run_workload(
     while True:
         judge = Judge.of(candidate.floor, baseline.all_calls, plan.output_bytes)
         kept = judge.valid(candidate.samples)
-        if len(kept) >= samples or taken == MAX_ROUNDS_FACTOR * samples:
+        if len(kept) >= samples or taken == max(MAX_ROUNDS_FACTOR * samples, MAX_ROUNDS_LEAST):
             break
         play(None, keep=True)
         taken += 1
@@ -202,7 +212,8 @@ def _turn(
 ) -> None:
     """One call on armed memory, and the check of what it left there."""
     worker = side.worker
-    others = None if side is baseline else baseline.worker.scheduling()
+    trusted = () if side is baseline else (os.getpid(), referee.pid, baseline.worker.pid, *worker.ancestors())
+    before = scheduling(trusted)
     side.calls += 1
     limit_s = limits.first_call_s if side.calls == 1 else limits.call_s
     deadline = time.monotonic() + limit_s
@@ -219,7 +230,8 @@ def _turn(
     else:
         worker.freeze()
     worker.expect_silence()
-    _untouched(referee, baseline, side, others)
+    if side is not baseline:
+        _untouched(referee, baseline, before, scheduling(trusted))
     if (lie := impossible(sample)) is not None:
         raise WorkerFailure(Status.REWARD_HACK, lie)
     verdict = referee.ask({"op": "check", "same_bytes_suffice": side is baseline}, limits.reference_s)
@@ -287,14 +299,14 @@ def _guard(side: Side, step: Callable[[Side], None], is_baseline: bool) -> None:
         raise BaselineFailure(f"baseline {side.solution.name}: {error.status}: {error.reason}") from None
 
 
-def _untouched(referee: Referee, baseline: Side, side: Side, before: object) -> None:
-    """The others were stopped or idle during this side's turn: none may have died or been slowed down."""
+def _untouched(referee: Referee, baseline: Side, before: Scheduling, now: Scheduling) -> None:
+    """The others were stopped or idle while the candidate ran: none may have died or been slowed down."""
     if not referee.alive():
-        raise WorkerFailure(Status.REWARD_HACK, "the referee was killed while the candidate ran")
-    if side is not baseline and not baseline.worker.alive():
-        raise WorkerFailure(Status.REWARD_HACK, "the baseline was killed while the candidate ran")
-    if side is not baseline and baseline.worker.scheduling() != before:
-        raise WorkerFailure(Status.REWARD_HACK, "the baseline's processors or priority were changed")
+        raise Tampering("the referee was killed while the candidate ran")
+    if not baseline.worker.alive():
+        raise Tampering("the baseline was killed while the candidate ran")
+    if not same_scheduling(before, now):
+        raise Tampering("processors or priority of the harness's processes were changed")
 
 
 def merge(before: CheckResult | None, now: CheckResult) -> CheckResult:

@@ -49,12 +49,7 @@ class Session:
 
     def close(self) -> None:
         """End every process and remove the folder."""
-        for zygote in self._zygotes.values():
-            zygote.close()
-        self._zygotes.clear()
-        if self._referee is not None:
-            self._referee.close()
-            self._referee = None
+        self.replace_processes()
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
@@ -88,6 +83,13 @@ class Session:
         for zygote in self._zygotes.values():
             zygote.close()
         self._zygotes.clear()
+
+    def replace_processes(self) -> None:
+        """Start over with processes that no candidate has touched."""
+        self.renew()
+        if self._referee is not None:
+            self._referee.close()
+            self._referee = None
 
     def start(self, solution: Solution, memory: int, *, trusted: bool) -> Worker:
         """A worker for one solution over a memory file, its candidate loaded, frozen.

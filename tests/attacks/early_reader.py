@@ -10,9 +10,8 @@ _ready = threading.Event()
 _watched = []
 
 
-def _watch(x):
+def _watch(x, last):
     global _found
-    last = x.clone()
     while True:
         if not bool((x == last).all()):
             last = x.clone()
@@ -25,7 +24,7 @@ def _watch(x):
 def run(x, scale):
     if not _watched:
         _watched.append(x)
-        threading.Thread(target=_watch, args=(x,), daemon=True).start()
+        threading.Thread(target=_watch, args=(x, x.clone()), daemon=True).start()
         return x * scale + 1
     _ready.wait()
     _ready.clear()

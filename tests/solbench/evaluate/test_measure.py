@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import subprocess
@@ -151,7 +152,7 @@ def test_a_killed_measurement_goes_on(corpus: Path, tmp_path: Path, session: Ses
     assert lines[-1] == {"record": "footer", "count": 6}
 
 
-def test_commands(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands(corpus: Path, tmp_path: Path, session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     model = machine_model(Probe(1e12, 1e11, 1e11), cpu.identity())
     monkeypatch.setattr(calibrate, "remembered_cpu", lambda cache: model)
@@ -168,6 +169,9 @@ def test_commands(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert result.exception is None and result.return_value == 0, result.output
     assert "2 of 2 workloads passed" in result.stdout and "not the full sandbox" in result.stdout
     assert len((tmp_path / "traces.jsonl").read_text().splitlines()) == 2
+    # From here on with the session of the tests: starting one takes seconds.
+    monkeypatch.setattr("solbench.evaluate.session.Session", lambda limits=None: contextlib.nullcontext(session))
+    monkeypatch.setattr("solbench.evaluate.measure.Session", lambda limits=None: contextlib.nullcontext(session))
     result = run("evaluate", "scale_shift", "--solution", str(wrong), *common, "--json")
     assert result.return_value == 1
     rows = json.loads(result.stdout)
