@@ -72,31 +72,28 @@ def _touched(regions: Region) -> bool:
 
 
 def _shared(chains: Chains, roots: set[str]) -> list[str]:
-    """Results of contractions and sums that more than one contraction or sum reads, and that are not roots."""
-    found = []
-    for op in chains.program.ops:
-        name = op.outputs[0] if op.outputs else ""
-        if not is_summing(op) or name in roots or name not in chains.bearing:
-            continue
-        if not _touched(chains.demand.needed.get(name, ())):
-            continue
-        ends: set[str] = set()
-        paths = 0
-        queue, seen = [name], {name}
-        while queue:
-            for reader in chains.readers[queue.pop()]:
-                if is_summing(reader):
-                    ends.add(reader.name)
-                    # One contraction that reads it twice (a Gram matrix) shares it with itself.
-                    paths += 1
-                elif is_pointwise_linear(chains.program, reader):
-                    for output in reader.outputs:
-                        if output not in seen:
-                            seen.add(output)
-                            queue.append(output)
-        if len(ends) > 1 or paths > 1:
-            found.append(name)
-    return found
+    """Results of contractions and sums that are read more than once by others, and that are not roots. One contraction
+    that reads a result twice (a Gram matrix) shares it with itself."""
+    program = chains.program
+    reads: dict[str, int] = dict.fromkeys(program.tensors, 0)
+    for op in reversed(program.ops):
+        if is_summing(op):
+            passed = 1
+        elif is_pointwise_linear(program, op) and op.outputs:
+            passed = reads[op.outputs[0]]
+        else:
+            passed = 0
+        for name in op.operands:
+            reads[name] = min(2, reads[name] + passed)
+    return [
+        op.outputs[0]
+        for op in program.ops
+        if is_summing(op)
+        and op.outputs[0] not in roots
+        and op.outputs[0] in chains.bearing
+        and reads[op.outputs[0]] > 1
+        and _touched(chains.demand.needed.get(op.outputs[0], ()))
+    ]
 
 
 @dataclass(frozen=True)

@@ -14,19 +14,9 @@ from typing import Any
 
 from solar.bound import axes as ax
 from solar.bound.axes import Axis
-from solar.bound.patterns import (
-    Number,
-    Pattern,
-    Shape,
-    blend,
-    broadcast,
-    flip_block,
-    from_values,
-    normal,
-    push_view,
-)  # fmt: skip
+from solar.bound.patterns import Number, Pattern, Shape, blend, broadcast, from_values, normal, push_view
 from solar.bound.regions import Block, Pair, everything
-from solar.bound.views import groups_of
+from solar.bound.views import flip_block, groups_of
 from solar.einsum import Op, Program
 
 # PyTorch's mark of a target that does not count. An input without declared values is taken to have none.

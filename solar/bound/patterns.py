@@ -9,7 +9,7 @@ from typing import Any
 
 from solar.bound import axes as ax
 from solar.bound.regions import Block, Pair, combine, everything, intersect, opposite
-from solar.bound.views import flipped, groups_of
+from solar.bound.views import groups_of
 from solar.einsum import Tensor
 
 Shape = tuple[int, ...]
@@ -327,26 +327,6 @@ def push_view(function: str, attributes: Mapping[str, Any], block: Block, shape:
         moved = renumber(where)
         return None if moved is None else Block(tuple(axes[i] for i in kept), moved)
     return None
-
-
-def flip_block(block: Block, dims: Sequence[int]) -> Block | None:
-    """A block of an operand as it appears when dimensions run backwards."""
-    axes, pairs = list(block.axes), list(block.pairs)
-    for dim in dims:
-        last = axes[dim].extent - 1
-        axes[dim] = flipped(axes[dim])
-        for position, pair in enumerate(pairs):
-            if dim not in (pair.first, pair.second):
-                continue
-            if pair.rows is not None:
-                return None
-            # a*x becomes a*(last - x).
-            scale = pair.a if pair.first == dim else pair.b
-            low = None if pair.low is None else pair.low - scale * last
-            high = None if pair.high is None else pair.high - scale * last
-            a, b = (-pair.a, pair.b) if pair.first == dim else (pair.a, -pair.b)
-            pairs[position] = replace(pair, a=a, b=b, low=low, high=high)
-    return Block(tuple(axes), tuple(pairs))
 
 
 def _point(block: Block, dim: int, index: int) -> Block:

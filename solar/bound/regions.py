@@ -88,6 +88,10 @@ def add(existing: Region, block: Block) -> Region:
     """existing or block, merged where one box can say it."""
     if block.empty:
         return existing
+    if block.pairs:
+        block = conditioned(block.axes, block.pairs)
+        if count_box(block.axes, block.pairs) == math.prod(axis.count for axis in block.axes):
+            block = Block(block.axes)  # the conditions hold everywhere
     kept: list[Block] = []
     for position, other in enumerate(existing):
         if holds(other, block):

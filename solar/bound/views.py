@@ -370,11 +370,10 @@ def _pull_copy(
     if function == "pad":
         return [[_window(block, attributes["before"], first)]]
     if function == "flip":
-        for dim in attributes["dims"]:
-            if any(dim in (p.first, p.second) for p in block.pairs):
-                raise _TiedError
-            block = _with(block, dim, flipped(block.axes[dim]))
-        return [[block]]
+        turned = flip_block(block, attributes["dims"])
+        if turned is None:
+            raise _TiedError
+        return [[turned]]
     if function == "roll":
         parts = [block]
         for shift, dim in zip(attributes["shifts"], attributes["dims"], strict=True):
@@ -429,6 +428,26 @@ def _window(block: Block, before: Sequence[int], operand: Shape) -> Block:
         if block.axes[dim].extent != operand[dim]:
             block = _shifted(_with(block, dim, ax.preimage(block.axes[dim], 1, start, operand[dim])), dim, start)
     return block
+
+
+def flip_block(block: Block, dims: Sequence[int]) -> Block | None:
+    """A block as it appears when dimensions run backwards; None where a condition has no such form."""
+    axes, pairs = list(block.axes), list(block.pairs)
+    for dim in dims:
+        last = axes[dim].extent - 1
+        axes[dim] = flipped(axes[dim])
+        for position, pair in enumerate(pairs):
+            if dim not in (pair.first, pair.second):
+                continue
+            if pair.rows is not None:
+                return None
+            # a*x becomes a*(last - x).
+            scale = pair.a if pair.first == dim else pair.b
+            low = None if pair.low is None else pair.low - scale * last
+            high = None if pair.high is None else pair.high - scale * last
+            a, b = (-pair.a, pair.b) if pair.first == dim else (pair.a, -pair.b)
+            pairs[position] = replace(pair, a=a, b=b, low=low, high=high)
+    return Block(tuple(axes), tuple(pairs))
 
 
 def flipped(axis: Axis) -> Axis:
