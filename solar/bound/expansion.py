@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -32,11 +33,51 @@ class Chains:
     producers: Mapping[str, Op] = field(init=False)
     readers: Mapping[str, list[Op]] = field(init=False)
     bearing: frozenset[str] = field(init=False)
+    settled: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
         self.producers = self.program.producers()
         self.readers = self.program.consumers()
         self.bearing = bearing_tensors(self.program)
+        self.settled = _settled(self)
+
+
+def _settled(chains: Chains) -> frozenset[str]:
+    """Tensors that exist anyway and that no expansion makes cheaper to multiply with.
+
+    A product y = x w over K positions, of M rows and J columns, is worth going around only if its rank is low: with
+    K >= J (or K >= M) every order of x, w and others has one of y and others, in which J takes the place of K, that
+    costs no more. A sum inherits this from any of its parts, for the others can only add to the work.
+    """
+    program, demand = chains.program, chains.demand
+    found: set[str] = set()
+    for op in program.ops:
+        if not op.outputs or op.outputs[0] not in chains.bearing:
+            continue
+        output = op.outputs[0]
+        if op.kind == "einsum":
+            exists = rg.count(demand.rooted.get(output, ())) >= rg.count(demand.needed.get(output, ()))
+            if exists and len(op.operands) == 2 and _has_full_rank(op):
+                found.add(output)
+        elif is_pointwise_linear(program, op):
+            parts = [name for name in op.operands if name in found]
+            whole = op.function in ("add", "sub") and any(
+                name not in chains.bearing and _varies_fully(chains, name, program.tensors[output].elements)
+                for name in op.operands
+            )
+            # A product of two is as free as its freest part.
+            several = op.function == "mul" and sum(name in chains.bearing for name in op.operands) > 1
+            if whole or (parts and not several) or len(parts) == len(op.operands):
+                found.add(output)
+    return frozenset(found)
+
+
+def _has_full_rank(op: Op) -> bool:
+    """Whether the summed extents are no smaller than what one of two operands alone brings to the result."""
+    sizes, output = op.attributes["indices"], set(op.attributes["output"])
+    own = [{index for form in forms for index, _ in form["terms"]} for forms in op.attributes["operands"]]
+    summed = math.prod(extent for index, extent in sizes.items() if index not in output)
+    return any(summed >= math.prod(sizes[index] for index in (own[i] - own[1 - i]) & output) for i in (0, 1))
 
 
 def bearing_tensors(program: Program) -> frozenset[str]:
@@ -151,7 +192,7 @@ def _limit(chains: Chains, net: Network, factor: Factor) -> None:
 def _expand(chains: Chains, net: Network, factor: Factor, root: str) -> list[list[Factor]] | None:
     """What a factor is a product of (one list a choice), or None if it stays."""
     name = factor.tensor
-    if name not in chains.bearing:
+    if name not in chains.bearing or (name != root and name in chains.settled):
         return None
     op = chains.producers[name]
     _limit(chains, net, factor)

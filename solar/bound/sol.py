@@ -40,7 +40,16 @@ def bound(program: Program, machine: Machine, *, rejected_formats: Sequence[str]
     """
     try:
         return _bound(program, machine, tuple(sorted(set(rejected_formats))))
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError, StopIteration) as error:
+    except (
+        KeyError,
+        IndexError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        ArithmeticError,
+        StopIteration,
+        RecursionError,
+    ) as error:
         raise GraphError(f"einsum-graph: cannot be analysed: {type(error).__name__}: {error}") from error
 
 
