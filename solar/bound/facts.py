@@ -197,7 +197,10 @@ def _ramp(program: Program, op: Op, ramps: Mapping[str, Ramp]) -> Ramp | None:
         return None
     own = ramps[op.operands[0]]
     attributes = op.attributes
-    if op.kind == "cast" or (op.kind == "copy" and op.function == "clone"):
+    if op.kind == "cast":
+        whole = all(float(value).is_integer() for value in (own.start, *own.steps))
+        return own if whole or program.tensors[op.outputs[0]].dtype.startswith(("float", "bfloat")) else None
+    if op.kind == "copy" and op.function == "clone":
         return own
     if op.kind == "view":
         return _ramp_view(op.function, attributes, own, program.tensors[op.operands[0]].shape, shape)

@@ -142,6 +142,10 @@ class Gatherer:
         if len(dims) == 1:
             axes[dims[0]] = self._chosen(op.operands[1], indices[0][0], data[dims[0]])
             return [[Block(tuple(axes))], *indices]
+        if _independent(shapes[1:], rank) and not joint.pairs:
+            for position, dim in enumerate(dims):
+                axes[dim] = self._chosen(op.operands[position + 1], indices[position][0], data[dim])
+            return [[Block(tuple(axes))], *indices]
         exact = self._pairs_indexed(op, joint, dims, data)
         if exact is not None:
             return [[Block(tuple(axes), (exact,))], *indices]
@@ -212,6 +216,17 @@ class Gatherer:
         along = dims[0] if op.function == "scatter" else 0
         survivors = written[0].axes[dims[0]].count if exact else 1
         return [on_line(source, along, ax.unknown(source.axes[along].extent, survivors))]
+
+
+def _independent(shapes: Shapes, rank: int) -> bool:
+    """Whether no two index tensors vary along the same dimension of their joint shape (rows and columns of a grid)."""
+    seen: set[int] = set()
+    for shape in shapes:
+        varying = {i + rank - len(shape) for i, extent in enumerate(shape) if extent > 1}
+        if seen & varying:
+            return False
+        seen |= varying
+    return True
 
 
 def scattered(program: Program, op: Op, data: tuple[int, ...]) -> tuple[list[Block] | None, list[int], bool]:

@@ -41,6 +41,7 @@ def shared(program: Program) -> Program:
         program,
         ops=tuple(ops),
         outputs=tuple((declared, alias.get(name, name)) for declared, name in program.outputs),
+        values={alias.get(name, name): contents for name, contents in program.values.items()},
     )
 
 

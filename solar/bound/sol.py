@@ -35,8 +35,19 @@ def bound(program: Program, machine: Machine, *, rejected_formats: Sequence[str]
     ``rejected_formats``: formats that rounding a contraction's operands to breaks a check of the problem; every other
     coarser float is taken as admissible. ``<format>x2`` rejects splitting into two terms as well.
 
-    Returns a plain JSON value: seconds, bytes and operations as numbers, missing as None. Raises
-    :class:`~solar.errors.GraphError` for a program that is not well-formed.
+    Returns a plain JSON value (:data:`SCHEMA`); seconds, bytes and operations are numbers, missing is None:
+
+    * ``t_sol_s``, ``binds``: the maximum, and which term it is ("memory" or an engine).
+    * ``compute``: per engine and mode ``ops`` (a multiply-add is two, each product of a split format counts),
+      ``rate_per_s``, ``seconds``, and ``cycles`` (clock-free; None in a calibrated model).
+    * ``memory``: ``live_bytes`` (read and written) beside ``declared_bytes``; ``absorbed_write_bytes`` cost nothing.
+    * ``macs``: multiply-adds of the reference as written that some output needs, a convolution's own padding counted in
+      as is the custom; ``dense_macs``: the same without regard to masks, zeros and slices; ``flops`` = 2 * ``macs``.
+      What is priced may be less: see ``compute`` and ``looseness``.
+    * ``terms``: what each live operation is charged; work that another operation's price contains is 0.
+    * ``coverage``, ``uncounted``, ``draws``, ``assumptions``, ``looseness``: what the number stands on.
+
+    Raises :class:`~solar.errors.GraphError` for a program that is not well-formed.
     """
     try:
         return _bound(program, machine, tuple(sorted(set(rejected_formats))))

@@ -91,7 +91,7 @@ def _operations(
                 return 0
             rooted = demand.rooted.get(output, ())
             if not _touched(rooted):
-                return 0 if output in feeding else min(size, folded[output])
+                return 0 if output in feeding else min(size, folded.get(output, 0))
             return distinct(rooted, facts.uniform[output])
         return size
     if op.kind == "reduce":
@@ -99,10 +99,10 @@ def _operations(
             return size
         if output in bearing or (op.function == "fold" and op.operands[0] in bearing):
             return 0
-        return max(0, min(_read(demand, op) - size, folded[op.operands[0]]))
+        return max(0, min(_read(demand, op) - size, folded.get(op.operands[0], 0)))
     if op.kind == "einsum" and len(op.operands) == 1:
         # Sums over windows may run: each element is added once and taken off once at most.
-        return 0 if output in bearing else max(0, min(_read(demand, op), folded[op.operands[0]]) - size)
+        return 0 if output in bearing else max(0, min(_read(demand, op), folded.get(op.operands[0], 0)) - size)
     if op.kind in ("scan", "sort"):
         return _read(demand, op)
     if op.kind == "index":

@@ -238,3 +238,29 @@ def test_orders_need_no_more_than_the_library_finds(network: tuple[list[str], st
     b = Build()
     names = [b.input(f"x{i}", *shape) for i, shape in enumerate(shapes)]
     assert multiply_adds(b.program(b.einsum(equation, *names))) <= float(found.opt_cost)
+
+
+def test_a_stack_of_attention_blocks_is_priced_as_written() -> None:
+    b = Build()
+    rows, width, heads = 128, 64, 4
+    each = width // heads
+
+    def normalised(x: str) -> str:
+        centred = b.map("sub", x, b.map("div", b.sum(x, [1], keepdim=True), scalars={"1": width}))
+        square = b.map("div", b.sum(b.map("mul", centred, centred), [1], keepdim=True), scalars={"1": width})
+        return b.map("mul", centred, b.map("rsqrt", square))
+
+    x = b.input("x", rows, width)
+    for i in range(7):
+        packed = b.einsum("ij,jk->ik", normalised(x), b.input(f"qkv{i}", width, 3 * width))
+        split = b.view("reshape", packed, [rows, 3, heads, each])
+        q, k, v = (b.view("select", split, [rows, heads, each], dim=1, index=part) for part in range(3))
+        scores = b.map("where", b.causal(rows, rows), b.einsum("ihd,jhd->hij", q, k), scalars={"1": "-inf"})
+        mixed = b.view("reshape", b.einsum("hij,jhd->ihd", b.softmax(scores), v), [rows, width])
+        x = b.map("add", x, b.einsum("ij,jk->ik", mixed, b.input(f"o{i}", width, width)))
+        wide = b.map("erf", b.einsum("ij,jk->ik", normalised(x), b.input(f"up{i}", width, 4 * width)))
+        x = b.map("add", x, b.einsum("ij,jk->ik", wide, b.input(f"down{i}", 4 * width, width)))
+    program = b.program(x)
+    expected = 7 * (rows * width * width * (3 + 1 + 8) + 2 * width * rows * (rows + 1) // 2)
+    assert bound(program, PLAIN)["macs"] == expected
+    assert expected <= multiply_adds(program) <= expected * 1.02

@@ -254,3 +254,44 @@ def test_a_scatter_into_fresh_memory_writes_all_and_reads_what_stays() -> None:
     assert read(b.program(result), "data") == 98 * 8 * 4
     added = b.op("index", "index_put", [data, index, rows], [100, 8], dims=[0], accumulate=True)
     assert read(b.program(added), "data") == 100 * 8 * 4
+
+
+def test_rows_and_columns_of_a_grid_are_named_one_by_one() -> None:
+    b = Build()
+    x = b.input("x", 2, 16, 16)
+    rows = b.input("rows", 4, 1, dtype="int64", values=(0, 0, 3, 5))
+    columns = b.input("columns", 3, dtype="int64", values=(1, 2, 1))
+    made = b.op("index", "index", [x, rows, columns], [2, 4, 3], dims=[1, 2])
+    assert read(b.program(made), "x") == 2 * 3 * 2 * 4
+
+
+def test_a_repeated_operation_keeps_its_known_contents() -> None:
+    b = Build()
+    x = b.input("x", 100)
+    steps = [b.op("create", "arange", [], [4], "int64", start=0, step=1) for _ in range(2)]
+    doubled = [b.map("mul", step, scalars={"1": 2}) for step in steps]
+    b.values[doubled[1]] = (0, 2, 4, 6)
+    made = [b.op("index", "index_select", [x, index], [4], dim=0) for index in doubled]
+    assert read(b.program(b.map("add", *made)), "x") == 16
+
+
+def test_nothing_is_read_for_an_empty_sum() -> None:
+    b = Build()
+    x = b.input("x", 16, 8)
+    found = memory(b.program(b.sum(b.slice(x, 0, 0, 0), [0])))
+    assert (found["live_read_bytes"], found["live_write_bytes"]) == (0, 32)
+
+
+def test_an_addend_that_a_mean_takes_out_is_not_read() -> None:
+    def bias_bytes(*, centred: bool, also_read: bool = False) -> int:
+        b = Build()
+        x, bias = b.input("x", 4, 8, 16), b.input("bias", 8, 1)
+        shifted = b.map("add", x, bias)
+        flat = b.view("reshape", shifted, [32, 16])
+        mean = b.map("div", b.sum(flat, [1], keepdim=True), scalars={"1": 16 if centred else 15})
+        outputs = [b.map("sub", flat, mean), *([b.relu(shifted)] if also_read else [])]
+        return read(b.program(*outputs), "bias")
+
+    assert bias_bytes(centred=True) == 0
+    assert bias_bytes(centred=False) == 32
+    assert bias_bytes(centred=True, also_read=True) == 32
