@@ -72,7 +72,8 @@ def evaluate(
     with Session(limits) as session:
         counts = protocol("quick", processes=replicates, samples=samples)
         traces += run(found, candidate, workloads=chosen, target=target, protocol=counts, session=session, progress=say)
-        floor_s = min((floor["event_s"] for floor in session.floors().values()), default=0.0)
+        timed = any(trace.timing is not None for trace in traces)
+        floor_s = min(floor["event_s"] for floor in session.floors().values()) if timed else 0.0
     scores = _scores(found, chosen, traces, floor_s, say)
     rows = [_row(trace, score) for trace, score in zip(traces, scores)]
     if trace_output is not None:

@@ -77,8 +77,9 @@ def cache_folder() -> Path:
     return Path.cwd() / ".solbench" / "build"
 
 
-def build_library(solution: Solution, timeout_s: float, cache: Path | None = None) -> bytes:
-    """Bytes of the shared library of a ``cpp`` solution, from the cache or compiled within ``timeout_s`` seconds.
+def build_library(solution: Solution, timeout_s: float, cache: Path | None = None, within: Path | None = None) -> bytes:
+    """Bytes of the shared library of a ``cpp`` solution, from the cache or compiled within ``timeout_s`` seconds in a
+    temporary folder (``within`` another).
 
     :class:`BuildFailure` when a flag is not allowed, when it does not compile, or when there is no compiler.
     """
@@ -97,7 +98,7 @@ def build_library(solution: Solution, timeout_s: float, cache: Path | None = Non
     cached = _read_cached(cache, key)
     if cached is not None:
         return cached
-    library = _compile(solution, compiler, flags, timeout_s)
+    library = _compile(solution, compiler, flags, timeout_s, within)
     _write_cached(cache, key, library)
     return library
 
@@ -111,8 +112,8 @@ def _flags(solution: Solution) -> list[str]:
     return [*BASE_FLAGS, *options.cflags, *options.ld_flags]
 
 
-def _compile(solution: Solution, compiler: Compiler, flags: list[str], timeout_s: float) -> bytes:
-    folder = Path(tempfile.mkdtemp(prefix="solbench-build-"))
+def _compile(solution: Solution, compiler: Compiler, flags: list[str], timeout_s: float, within: Path | None) -> bytes:
+    folder = Path(tempfile.mkdtemp(prefix="solbench-build-", dir=within))
     try:
         for source in solution.sources:
             path = folder / "src" / source.path

@@ -27,6 +27,8 @@ _EMPTY_NATIVE = 'extern "C" void run() {}\n'
 class Session:
     """Processes and facts that evaluations on the ``cpu`` target share. Use as a context manager."""
 
+    _open_sessions = 0
+
     def __init__(self, limits: Limits | None = None, cache: Path | None = None) -> None:
         self.limits = limits or Limits()
         self.cache = cache
@@ -40,6 +42,7 @@ class Session:
 
     def __enter__(self) -> Session:
         # The nonce lives in this process: same-user processes may not read its memory while a session is open.
+        Session._open_sessions += 1
         sandbox.set_dumpable(False)
         self._folder = Path(tempfile.mkdtemp(prefix="solbench-"))
         return self
@@ -53,7 +56,8 @@ class Session:
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
-        sandbox.set_dumpable(True)
+            Session._open_sessions -= 1
+        sandbox.set_dumpable(Session._open_sessions == 0)
 
     @property
     def folder(self) -> Path:
@@ -124,7 +128,9 @@ class Session:
         """The built library of a native solution."""
         key = solution.model_dump_json(include={"spec", "sources"})
         if key not in self._libraries:
-            self._libraries[key] = build.build_library(solution, self.limits.compile_s, self.cache)
+            # A zygote removes the session's folder, build folders included, should this process be killed.
+            self.zygote(torch=False)
+            self._libraries[key] = build.build_library(solution, self.limits.compile_s, self.cache, self.folder)
         return self._libraries[key]
 
     def floor(self, native: bool) -> Floor:

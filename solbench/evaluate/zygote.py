@@ -34,10 +34,10 @@ def main(channel_fd: int, folder: str, torch_threads: int) -> None:
             torch.set_float32_matmul_precision("highest")
     gc.collect()
     gc.freeze()
-    frames.send(channel, hello)
     statuses: dict[int, int] = {}
     orderly = False
     try:
+        frames.send(channel, hello)
         while (received := frames.receive(channel)) is not None:
             message, fds = received
             if message["op"] == "spawn":

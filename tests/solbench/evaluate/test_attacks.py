@@ -6,7 +6,7 @@ import dataclasses
 from pathlib import Path
 
 import pytest
-from conftest import headers
+from small_problem import headers
 
 from solbench.corpus.load import Problem, load_solution
 from solbench.evaluate import sandbox

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import write_problem
+from small_problem import write_problem
 
 from solbench.corpus.load import Problem, load_problem, load_solution
 from solbench.errors import UnsupportedError
@@ -209,7 +209,7 @@ def test_every_kind_of_argument(tmp_path: Path, session: Session) -> None:
 
 
 def test_persistent_inputs_stay(tmp_path: Path, session: Session) -> None:
-    from conftest import PROBLEM
+    from small_problem import PROBLEM
 
     source = "_kept = {}\ndef run(x, scale):\n    y = _kept.setdefault(len(x), x * scale + 1)\n    return y.clone()\n"
     text = PROBLEM + "persistent: [x]\n"

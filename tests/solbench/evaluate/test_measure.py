@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from conftest import write_problem
+from small_problem import write_problem
 
 from solbench.cli import cli
 from solbench.corpus.load import Problem, load_problem
