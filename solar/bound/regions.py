@@ -90,6 +90,7 @@ def add(existing: Region, block: Block) -> Region:
         return existing
     if block.pairs:
         block = conditioned(block.axes, block.pairs)
+        block = Block(tuple(block.position(i) for i in range(len(block.axes))), block.pairs)
         if count_box(block.axes, block.pairs) == math.prod(axis.count for axis in block.axes):
             block = Block(block.axes)  # the conditions hold everywhere
     kept: list[Block] = []

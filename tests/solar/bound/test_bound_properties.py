@@ -25,7 +25,7 @@ def summary(program: Program) -> dict[str, Any]:
     return bound(program, GFX1200)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150, deadline=None, derandomize=True)
 @given(programs(), st.data())
 def test_a_slice_of_an_output_never_costs_more(made: tuple[Build, str], data: st.DataObject) -> None:
     b, value = made
@@ -47,7 +47,7 @@ def test_a_slice_of_an_output_never_costs_more(made: tuple[Build, str], data: st
     assert work[1] <= work[0]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80, deadline=None, derandomize=True)
 @given(programs())
 def test_time_is_positive_and_the_maximum_of_its_terms(made: tuple[Build, str]) -> None:
     b, value = made
@@ -75,7 +75,7 @@ def as_written(program: Program) -> int:
     return total
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150, deadline=None, derandomize=True)
 @given(programs())
 def test_the_reference_itself_is_never_cheaper(made: tuple[Build, str]) -> None:
     b, value = made
@@ -83,7 +83,7 @@ def test_the_reference_itself_is_never_cheaper(made: tuple[Build, str]) -> None:
     assert math.fsum(c["ops"] for c in bound(program, PLAIN)["compute"]) <= as_written(program)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80, deadline=None, derandomize=True)
 @given(programs())
 def test_names_do_not_matter(made: tuple[Build, str]) -> None:
     b, value = made
@@ -112,7 +112,7 @@ def test_names_do_not_matter(made: tuple[Build, str]) -> None:
     assert first == second
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40, deadline=None, derandomize=True)
 @given(programs())
 def test_the_artifact_gives_the_same_bound(made: tuple[Build, str]) -> None:
     b, value = made
