@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from solbench.errors import InputError
-
 if TYPE_CHECKING:
     from solbench.corpus.load import Problem
     from solbench.corpus.validate import Finding
@@ -81,7 +79,9 @@ def validate(problems: tuple[str, ...], controls: bool, root: Path, as_json: boo
 
     Exit code: 0 all hold, 1 a control failed, 2 a problem is malformed.
     """
-    chosen = _choose(root, problems)
+    from solbench.corpus.load import find_problems, load_corpus
+
+    chosen = find_problems(root, problems) if problems else load_corpus(root)
     if controls:
         from solbench.corpus.validate import validate as run_controls
 
@@ -108,26 +108,6 @@ def validate(problems: tuple[str, ...], controls: bool, root: Path, as_json: boo
         click.echo(f"{len(chosen)} problems, {len(findings)} controls, {failed} failed")
     if failed:
         click.get_current_context().exit(1)
-
-
-def _choose(root: Path, names: tuple[str, ...]) -> list[Problem]:
-    from solbench.corpus.load import load_corpus, load_problem
-
-    if not names:
-        return load_corpus(root)
-    chosen: list[Problem] = []
-    known: list[Problem] | None = None
-    for name in names:
-        if Path(name).is_dir():
-            chosen.append(load_problem(Path(name)))
-            continue
-        known = load_corpus(root) if known is None else known
-        found = [problem for problem in known if problem.key == name or problem.key.endswith(f"/{name}")]
-        if len(found) != 1:
-            what = "no such problem" if not found else f"is ambiguous: {', '.join(problem.key for problem in found)}"
-            raise InputError(name, f"{what}; `solbench corpus list` shows them")
-        chosen += found
-    return chosen
 
 
 def _print_findings(problem: Problem, findings: list[Finding]) -> None:

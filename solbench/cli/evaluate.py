@@ -55,13 +55,13 @@ def evaluate(
     Exit code: 0 all workloads passed, 1 one did not, 2 bad input, 4 the target is not here.
     """
     from solbench.cli import printable
-    from solbench.corpus.load import load_solution
+    from solbench.corpus.load import find_problems, load_solution
     from solbench.evaluate.evaluation import evaluate as run
     from solbench.evaluate.evaluation import protocol
     from solbench.evaluate.sampling import Limits
     from solbench.evaluate.session import Session
 
-    found = find_problem(root, problem)
+    (found,) = find_problems(root, [problem])
     candidate = load_solution(solution, found.definition)
     chosen = _choose(found, uuids)
     limits = Limits(
@@ -84,19 +84,6 @@ def evaluate(
         for line in _table(found, candidate.name, rows):
             click.echo(printable(line))
     return 0 if all(row["status"] == "PASSED" for row in rows) else 1
-
-
-def find_problem(root: Path, name: str) -> Problem:
-    """The problem of a folder, or below ``root`` of a key or the last part of one."""
-    from solbench.corpus.load import load_corpus, load_problem
-
-    if Path(name).is_dir():
-        return load_problem(Path(name))
-    found = [problem for problem in load_corpus(root) if problem.key == name or problem.key.endswith(f"/{name}")]
-    if len(found) != 1:
-        what = "no such problem" if not found else f"is ambiguous: {', '.join(problem.key for problem in found)}"
-        raise InputError(name, f"{what}; `solbench corpus list` shows them")
-    return found[0]
 
 
 def _choose(problem: Problem, uuids: Iterable[str]) -> tuple[Workload, ...]:

@@ -39,8 +39,7 @@ def measure(
     quick takes 5 samples in one process; full takes 5 in each of six newly started processes, as published.
     """
     from solbench.cli import printable
-    from solbench.cli.evaluate import find_problem
-    from solbench.corpus.load import load_corpus
+    from solbench.corpus.load import find_problems, load_corpus
     from solbench.device.calibrate import calibrate_cpu
     from solbench.errors import UnsupportedError
     from solbench.evaluate.evaluation import protocol
@@ -52,7 +51,7 @@ def measure(
     if out.suffix != ".jsonl":
         raise InputError(f"--out {out}", "must end in .jsonl")
     wanted = [part for entry in candidates for part in entry.split(",") if part]
-    problems = [find_problem(corpus, problem) for problem in names] or load_corpus(corpus)
+    problems = find_problems(corpus, names) if names else load_corpus(corpus)
     budget_s = parse_duration(budget) if budget is not None else None
     hardware = None
     if not no_calibrate:

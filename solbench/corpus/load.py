@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,6 +56,24 @@ def load_corpus(root: Path) -> list[Problem]:
             raise InputError(str(path), f"a problem's folder is <corpus>/<suite>/<name>, here {problem.key}")
         problems.append(problem)
     return sorted(problems, key=lambda problem: problem.key)
+
+
+def find_problems(root: Path, names: Sequence[str]) -> list[Problem]:
+    """The problems of ``names``: a folder, or below ``root`` a key or the last part of one that is unique."""
+    found: list[Problem] = []
+    known: list[Problem] | None = None
+    for name in names:
+        if Path(name).is_dir():
+            found.append(load_problem(Path(name)))
+            continue
+        known = load_corpus(root) if known is None else known
+        matching = [problem for problem in known if problem.key == name or problem.key.endswith(f"/{name}")]
+        if len(matching) != 1:
+            keys = ", ".join(problem.key for problem in matching)
+            what = f"is ambiguous: {keys}" if matching else "no such problem"
+            raise InputError(name, f"{what}; `solbench corpus list` shows them")
+        found += matching
+    return found
 
 
 def load_problem(path: Path, *, corpus: str | None = None) -> Problem:
