@@ -5,6 +5,7 @@ Whatever stands for one record carries its logical name, so that the renderer ca
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -15,6 +16,8 @@ from solbench.site.cells import HEADROOM, SERIES, STATES, Cell, missing, number,
 from solbench.site.links import Links
 from solbench.site.machine import machine_model
 from solbench.site.records import Book, Bound, MeasurementSet, ProblemRecords, Record, TargetRecords
+
+_NUMBER = re.compile(r"\b\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 
 
 def base(book: Book, links: Links, kind: str, key: str, title: str) -> dict[str, Any]:
@@ -142,23 +145,25 @@ def _state_counts(entry: Entry) -> list[str]:
 
 
 def not_scored(book: Book, target: str) -> list[dict[str, str]]:
-    """Groups of (workload, solution) pairs without a score on a target, by state and reason, the largest first."""
-    groups: Counter[tuple[str, str]] = Counter()
+    """Groups of (workload, solution) pairs without a score on a target, by state and reason, the largest first.
+
+    Reasons that differ in their numbers only are one group, in which the numbers give way to dots.
+    """
+    groups: dict[tuple[str, str], list[str]] = {}
     total = 0
     for _, workload in book.workloads():
         for record in workload.scores.get(target, ()):
             total += 1
             if record.value.state != "scored":
-                groups[record.value.state, record.value.reason or ""] += 1
-    order = sorted(groups.items(), key=lambda item: (-item[1], item[0]))
-    return [
-        {
-            "count": f"{text.grouped(count)} of {text.grouped(total)}",
-            "state": state,
-            "words": STATES[state] + (f": {reason}" if reason else ""),
-        }
-        for (state, reason), count in order
-    ]
+                reason = record.value.reason or ""
+                groups.setdefault((record.value.state, _NUMBER.sub("…", reason)), []).append(reason)
+    order = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
+    found = []
+    for (state, pattern), reasons in order:
+        words = reasons[0] if len(set(reasons)) == 1 else pattern
+        count = f"{text.grouped(len(reasons))} of {text.grouped(total)}"
+        found.append({"count": count, "state": state, "words": STATES[state] + (f": {words}" if words else "")})
+    return found
 
 
 def _problem_row(book: Book, links: Links, problem: ProblemRecords) -> dict[str, Any]:

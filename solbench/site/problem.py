@@ -102,12 +102,19 @@ def _results(
             rows += [_result_row(book, links, head, bound, [record]) for record in scores]
         lines.append(_time_line(head, workload, target.name, series))
     drawn = [line for line in lines if any(line.lanes)]
+    # What holds for every trace is said once, below the table.
+    labelled = [set(row["labels"]) for row in rows if row["labels"]]
+    shared = set.intersection(*labelled) if labelled else set()
+    conditions = [label for label in next((row["labels"] for row in rows if row["labels"]), []) if label in shared]
+    for row in rows:
+        row["labels"] = [label for label in row["labels"] if label not in shared]
     return {
         "target": target.name,
         "href": links.page("target", target.name),
         "state": target.state.state,
         "sentence": text.sentence(target.state.note),
         "rows": rows,
+        "conditions": "; ".join(conditions),
         "measured": any(r.value.t_k is not None for w in problem.workloads for r in w.scores.get(target.name, ())),
         "chart": chart.time_chart(
             f"times-{slug(target.name)}",
