@@ -6,7 +6,7 @@ VENV ?= .venv
 #   make venv VENV=.venv-rocm TORCH_INDEX=https://download.pytorch.org/whl/rocm6.4 CONSTRAINTS=
 TORCH_INDEX ?=
 CONSTRAINTS ?= constraints.txt
-BUDGET ?= 300s
+BUDGET ?= 240s
 FULL ?=
 
 BIN := $(VENV)/bin

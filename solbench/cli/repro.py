@@ -12,7 +12,7 @@ import click
 @click.option("--local", is_flag=True, help="The local release: measure the cpu of this machine (DVC root local/).")
 @click.option("--force", is_flag=True, help="Run every stage again, changed or not.")
 @click.option("--full", is_flag=True, help="With --local: the published protocol, six processes.")
-@click.option("--budget", default="300s", show_default=True, help="With --local: time for measuring (e.g. 300s, 10m).")
+@click.option("--budget", default="240s", show_default=True, help="With --local: time for measuring (e.g. 240s, 10m).")
 def repro(root: Path, local: bool, force: bool, full: bool, budget: str) -> int:
     """Rebuild a release: run `dvc repro` under our own lock.
 
