@@ -146,11 +146,13 @@ class Trusted:
         """Let it end by itself (it cleans up when its channel closes), else kill it."""
         with contextlib.suppress(OSError):
             frames.send(self._channel, {"op": "end"})
-        self._channel.close()
+            # Closing now, with a frame of it unread, would reset the channel and take "end" with it.
+            self._channel.shutdown(socket.SHUT_WR)
         try:
             self.process.wait(5)
         except subprocess.TimeoutExpired:
             self.kill()
+        self._channel.close()
         self._log.close()
 
 

@@ -12,6 +12,7 @@ import os
 import shutil
 import socket
 import sys
+import time
 import traceback
 from typing import Any
 
@@ -35,7 +36,7 @@ def main(channel_fd: int, folder: str, torch_threads: int) -> None:
     gc.collect()
     gc.freeze()
     statuses: dict[int, int] = {}
-    orderly = False
+    orchestrator, orderly = os.getppid(), False
     try:
         frames.send(channel, hello)
         while (received := frames.receive(channel)) is not None:
@@ -54,8 +55,18 @@ def main(channel_fd: int, folder: str, torch_threads: int) -> None:
     finally:
         freeze.kill(freeze.children(os.getpid()))
         # An orchestrator that was killed removes nothing: its session's folder is the one that ours is in.
-        shutil.rmtree(folder if orderly else os.path.dirname(folder), ignore_errors=True)
+        killed = not orderly and _gone(orchestrator)
+        shutil.rmtree(os.path.dirname(folder) if killed else folder, ignore_errors=True)
     os._exit(0)  # nothing is left to tidy; unloading torch takes a second
+
+
+def _gone(parent: int) -> bool:
+    """Whether the process that started this one has ended. Its channels close a moment before it is gone."""
+    for _ in range(100):
+        if os.getppid() != parent:
+            return True
+        time.sleep(0.01)
+    return False
 
 
 def _reap(pid: int, statuses: dict[int, int]) -> int | None:

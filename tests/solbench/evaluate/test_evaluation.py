@@ -281,3 +281,12 @@ def test_a_killed_orchestrator_leaves_nothing(problem: Problem, tmp_path: Path) 
 def test_limits_are_the_sessions(problem: Problem, session: Session) -> None:
     assert dataclasses.replace(session.limits, call_s=1.0).call_s == 1.0
     assert session.floors()["python"]["event_s"] > 0
+
+
+def test_a_new_process_a_replicate_leaves_the_session_its_folder(problem: Problem, tmp_path: Path) -> None:
+    """An interpreter that is renewed before it was spoken to ends in order, and takes only its own folder with it."""
+    with Session(cache=tmp_path) as session:
+        session.zygote(torch=False)
+        session.renew()
+        assert session.folder.is_dir()
+        assert [path.name for path in session.folder.iterdir() if path.name.startswith("zygote-")] == []
