@@ -149,18 +149,18 @@ def score_workload(
     contradiction = _contradiction(t_k.point_s, t_b.point_s, t_sol, bound)
     if contradiction is not None:
         return _with(base, state="audit", reason=contradiction)
+    # An interval holds whatever its width; only the point is withheld where it would say more than is known.
+    base = _with(
+        base,
+        s_low=sol_score(t_k.high_s, t_b.low_s, t_sol),
+        s_high=sol_score(t_k.low_s, t_b.high_s, t_sol),
+    )
     relative = (t_b.point_s - t_sol) / t_b.point_s
     needed = HEADROOM_IN_TIMING_ERRORS * timing_error(t_k, t_b)
     if relative < needed:
         reason = f"headroom {relative:.3g} of T_b, under {needed:.3g} = 8.8 timing errors"
         return _with(base, state="too_narrow", reason=reason)
-    return _with(
-        base,
-        state="scored",
-        s=sol_score(t_k.point_s, t_b.point_s, t_sol),
-        s_low=sol_score(t_k.high_s, t_b.low_s, t_sol),
-        s_high=sol_score(t_k.low_s, t_b.high_s, t_sol),
-    )
+    return _with(base, state="scored", s=sol_score(t_k.point_s, t_b.point_s, t_sol))
 
 
 def aggregate(

@@ -27,7 +27,10 @@ class Estimate(Value):
 
 
 class Score(Value):
-    """``s`` is null unless ``state`` is scored (then in (0, 1]) or failed (then 0)."""
+    """``s`` is null unless ``state`` is scored (then in (0, 1]) or failed (then 0).
+
+    ``s_low`` and ``s_high`` stand beside ``too_narrow`` as well: an interval holds whatever its width.
+    """
 
     schema_: Literal["solbench.score.v1"] = Field(SCHEMA, alias="schema")
     definition: str

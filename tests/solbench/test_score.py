@@ -191,6 +191,7 @@ def test_too_narrow_where_headroom_is_under_88_timing_errors() -> None:
         result = score_workload(trace(samples(*times), samples(*times)), bound(t_sol), 0.0)
         assert result.state == state
         assert (result.s is None) == (state == "too_narrow")
+        assert result.s_low is not None and result.s_high is not None and result.s_low < 0.5 < result.s_high
 
 
 def test_timing_error_pools_both_sides() -> None:
