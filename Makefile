@@ -13,7 +13,7 @@ BIN := $(VENV)/bin
 PIP_FLAGS := $(if $(CONSTRAINTS),-c $(CONSTRAINTS)) $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
 STAMP := $(VENV)/.installed-$(shell cat pyproject.toml $(CONSTRAINTS) | cksum | cut -d' ' -f1)
 
-.PHONY: help venv release test test-all lint bench clean
+.PHONY: help venv release test test-all lint clean
 .DEFAULT_GOAL := help
 
 help:
@@ -21,7 +21,6 @@ help:
 	@echo 'make test             lint and the fast tests'
 	@echo 'make test-all         lint and every test'
 	@echo 'make lint             ruff and mypy'
-	@echo 'make bench            the benchmarks, ratios reported'
 	@echo 'make venv             only install into $(VENV)'
 	@echo 'make clean            remove what the above made, measurements of this machine included'
 
@@ -54,9 +53,6 @@ test-all: lint
 
 lint: $(STAMP)
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check -q . && $(BIN)/mypy
-
-bench: $(STAMP)
-	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 clean:
 	@chmod -R u+w local store 2>/dev/null || true
