@@ -40,12 +40,12 @@ def estimate(sets: Sequence[SampleSet], side: str) -> Estimate:
     if not sets or not all(samples.event_s for samples in sets):
         raise InputError(side, "a process without samples")
     values = sorted(sets[0].event_s if len(sets) == 1 else [median(samples.event_s) for samples in sets])
-    rank, coverage = order_statistics(len(values))
+    low, high = interval(values)
     return Estimate(
         point_s=median(values),
-        low_s=values[rank - 1],
-        high_s=values[-rank],
-        coverage=coverage,
+        low_s=low,
+        high_s=high,
+        coverage=order_statistics(len(values))[1],
         processes=len(sets),
         samples=sum(len(samples.event_s) for samples in sets),
     )
@@ -85,10 +85,29 @@ def sol_score(t_k: float, t_b: float, t_sol: float) -> float:
     return gained / (max(t_k - t_sol, 0.0) + gained)
 
 
-def timing_error(t_k: Estimate, t_b: Estimate) -> float:
-    """Relative error of one time: root mean square of the two half widths over their points."""
-    halves = [(x.high_s - x.low_s) / (2 * x.point_s) for x in (t_k, t_b)]
-    return math.sqrt(math.fsum(half * half for half in halves) / len(halves))
+def pairs(timing: Timing) -> list[tuple[float, float]]:
+    """(T_k, T_b) in s of what was measured together: the process medians, or, with one process, its samples.
+
+    Both sides of a pair ran moments apart, so what slows a whole process or round slows both, and cancels in a ratio.
+    """
+    sides = (timing.candidate, timing.baseline)
+    if len(timing.candidate) == 1:
+        return list(zip(*(side[0].event_s for side in sides), strict=True))
+    return list(zip(*([median(samples.event_s) for samples in side] for side in sides), strict=True))
+
+
+def interval(values: Sequence[float]) -> tuple[float, float]:
+    """Ends of the order-statistic interval for the median of ``values``; see :func:`order_statistics`."""
+    ordered = sorted(values)
+    rank, _ = order_statistics(len(ordered))
+    return ordered[rank - 1], ordered[-rank]
+
+
+def timing_error(measured: Sequence[tuple[float, float]]) -> float:
+    """Relative error of T_k / T_b: half the width of its interval over its median."""
+    ratios = [t_k / t_b for t_k, t_b in measured]
+    low, high = interval(ratios)
+    return (high - low) / (2 * median(ratios))
 
 
 def headroom_class(headroom: float) -> HeadroomClass:
@@ -149,18 +168,18 @@ def score_workload(
     contradiction = _contradiction(t_k.point_s, t_b.point_s, t_sol, bound)
     if contradiction is not None:
         return _with(base, state="audit", reason=contradiction)
-    # An interval holds whatever its width; only the point is withheld where it would say more than is known.
-    base = _with(
-        base,
-        s_low=sol_score(t_k.high_s, t_b.low_s, t_sol),
-        s_high=sol_score(t_k.low_s, t_b.high_s, t_sol),
-    )
+    # An interval holds whatever its width; only the point is withheld where it would say more than is known. The S of
+    # two medians may lie outside the order statistics of the pairs' S, which are widened to hold it.
+    measured = pairs(timing)
+    s = sol_score(t_k.point_s, t_b.point_s, t_sol)
+    s_low, s_high = interval([sol_score(one_k, one_b, t_sol) for one_k, one_b in measured])
+    base = _with(base, s_low=min(s, s_low), s_high=max(s, s_high))
     relative = (t_b.point_s - t_sol) / t_b.point_s
-    needed = HEADROOM_IN_TIMING_ERRORS * timing_error(t_k, t_b)
+    needed = HEADROOM_IN_TIMING_ERRORS * timing_error(measured)
     if relative < needed:
         reason = f"headroom {relative:.3g} of T_b, under {needed:.3g} = 8.8 timing errors"
         return _with(base, state="too_narrow", reason=reason)
-    return _with(base, state="scored", s=sol_score(t_k.point_s, t_b.point_s, t_sol))
+    return _with(base, state="scored", s=s)
 
 
 def aggregate(

@@ -36,7 +36,7 @@ def measure(
     """Measure solutions of a corpus and write a measurement set: a header, one trace a line, a footer.
 
     Needs neither DVC nor git. A run that was killed goes on where it was when it is called again with the same --out.
-    quick takes 5 samples in one process; full takes 5 in each of six newly started processes, as published.
+    quick takes 6 samples in one process; full takes 9 in each of six newly started processes, as published.
     """
     from solbench.cli import printable
     from solbench.corpus.load import find_problems, load_corpus

@@ -13,6 +13,8 @@ from typing import Any
 from solbench.model.definition import DTYPE_BITS, Definition, resolve_shape, storage_bytes
 
 ALIGNMENT = 4096
+# Heap for the temporaries of a call, as a multiple of its inputs and outputs, with its least and its most.
+HEAP_PER_BYTE, HEAP_LEAST, HEAP_MOST = 6, 32 << 20, 1 << 30
 
 
 @dataclass(frozen=True)
@@ -91,14 +93,19 @@ def available_memory() -> int:
     return 0
 
 
+def heap_bytes(plan: Layout) -> int:
+    """Bytes of heap that a worker touches before its first call of a workload: see ``worker.touch_heap``."""
+    return min(HEAP_PER_BYTE * (plan.input_bytes + plan.output_bytes) + HEAP_LEAST, HEAP_MOST)
+
+
 def needed_memory(plan: Layout) -> int:
     """Bytes that one workload needs at its peak in all processes together, estimated.
 
     Inputs: shared, the referee's pristine copy, the reference's copy. Outputs: shared, expected, two workers'
     results, and up to four float64 temporaries of the comparison. Temporaries of the reference are taken as another
-    three times inputs and outputs.
+    three times inputs and outputs; two workers' heaps come on top.
     """
     widest = max(
         (slot.nbytes * 64 // DTYPE_BITS[slot.dtype] for slot in plan.slots if slot.role == "output"), default=0
     )
-    return 6 * plan.input_bytes + 7 * plan.output_bytes + 4 * widest
+    return 6 * plan.input_bytes + 7 * plan.output_bytes + 4 * widest + 2 * heap_bytes(plan)

@@ -25,8 +25,8 @@ from solbench.model.workload import Workload
 
 # Calls slower than this are not measured in a corpus run; a single evaluation has no such budget.
 MAX_CALL_S = 0.25
-QUICK = Protocol(name="quick", processes=1, samples=5, max_call_s=MAX_CALL_S, isolation=())
-FULL = Protocol(name="full", processes=6, samples=5, max_call_s=MAX_CALL_S, isolation=())
+QUICK = Protocol(name="quick", processes=1, samples=6, max_call_s=MAX_CALL_S, isolation=())
+FULL = Protocol(name="full", processes=6, samples=9, max_call_s=MAX_CALL_S, isolation=())
 LOG_CHARS_OF_A_PASS = 2_000
 # What the worker can pass by value and torch can map.
 _DTYPES = frozenset({

@@ -184,7 +184,8 @@ class Zygote(Trusted):
         self.folder = Path(tempfile.mkdtemp(prefix="zygote-", dir=session))
         self.threads = threads
         self.workers: dict[int, Worker] = {}
-        super().__init__("zygote", f"{str(self.folder)!r}, {threads if torch else 0}", self.folder, threads)
+        arguments = f"{str(self.folder)!r}, {threads if torch else 0}"
+        super().__init__("zygote", arguments, self.folder, threads, **sandbox.KEEPING_HEAP)
 
     def ready(self) -> frames.Message:
         hello = super().ready()

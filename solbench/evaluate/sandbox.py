@@ -32,6 +32,8 @@ _KEPT = ("LD_LIBRARY_PATH", "ROCM_PATH", "CUDA_HOME", "TZ")
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
 )  # fmt: skip
+# Read by the GNU C library when a process starts: freed memory stays with the process, none comes from mmap.
+KEEPING_HEAP = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 62)}
 
 _libc = ctypes.CDLL(None, use_errno=True)
 

@@ -92,13 +92,9 @@ class Judge:
         """Seconds that the orchestrator may see beyond what the worker says."""
         return self.agreement_s + GAP_SHARE * sample.event_s
 
-    def valid(self, samples: Sequence[Sample]) -> list[Sample]:
-        """Samples whose witnesses agree and whose result was there when the call returned."""
-        return [
-            sample
-            for sample in samples
-            if sample.gap_s <= self.gap_limit(sample) and (sample.deliver_s or 0.0) <= self.deliver_s
-        ]
+    def admits(self, sample: Sample) -> bool:
+        """Whether the witnesses agree and the result was there when the call returned."""
+        return sample.gap_s <= self.gap_limit(sample) and (sample.deliver_s or 0.0) <= self.deliver_s
 
     def accusation(self, samples: Sequence[Sample]) -> str | None:
         """What a candidate does whose every sample is far beyond the limits, or None."""

@@ -69,7 +69,9 @@ class SampleSet(Value):
 
 
 class Timing(Value):
-    """Interleaved samples of candidate and baseline. Cold cache is the declared state."""
+    """Interleaved samples of candidate and baseline: the n-th of both come from one round, moments apart, on the same
+    values. Cold cache is the declared state.
+    """
 
     method: Literal["cpu_clock", "cuda_event", "hip_event"]
     cache_state: Literal["cold"] = "cold"
@@ -77,6 +79,15 @@ class Timing(Value):
     stop_reason: str
     candidate: tuple[SampleSet, ...]
     baseline: tuple[SampleSet, ...]
+
+    @model_validator(mode="after")
+    def _paired(self) -> Self:
+        shapes = [
+            [(samples.process, len(samples.event_s)) for samples in side] for side in (self.candidate, self.baseline)
+        ]
+        if shapes[0] != shapes[1]:
+            raise ValueError("candidate and baseline are not paired: they differ in processes or sample counts")
+        return self
 
 
 class Trace(Value):

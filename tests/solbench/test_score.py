@@ -165,13 +165,31 @@ def test_the_point_lies_in_its_interval_whatever_the_order(sets: list[list[float
     assert (again.point_s, again.low_s, again.high_s) == (result.point_s, result.low_s, result.high_s)
 
 
-def test_the_interval_of_s_takes_the_worst_and_best_of_both_times() -> None:
-    candidate = samples(*[(t,) for t in (5.9, 6.0, 6.0, 6.0, 6.0, 6.2)])
-    baseline = samples(*[(t,) for t in (9.8, 10.0, 10.0, 10.0, 10.0, 10.1)])
+def test_the_interval_of_s_comes_from_what_was_measured_together() -> None:
+    # Process by process: the slow third one slows both sides, and says nothing against either.
+    candidate = samples(*[(t,) for t in (5.9, 6.0, 12.0, 6.0, 6.0, 6.2)])
+    baseline = samples(*[(t,) for t in (9.8, 10.0, 22.0, 10.0, 10.0, 10.1)])
     result = score_workload(trace(candidate, baseline), bound(2.0), 0.0)
     assert result.s == pytest.approx(8 / 12)
-    assert result.s_low == pytest.approx((9.8 - 2) / (6.2 - 2 + 9.8 - 2))
-    assert result.s_high == pytest.approx((10.1 - 2) / (5.9 - 2 + 10.1 - 2))
+    assert result.s_low == pytest.approx((10.1 - 2) / (6.2 - 2 + 10.1 - 2))
+    assert result.s_high == pytest.approx(2 / 3)
+
+
+def test_the_interval_of_one_process_pairs_its_rounds() -> None:
+    timed = trace(samples((2.0, 4.0, 3.0)), samples((4.0, 8.0, 6.6)))
+    result = score_workload(timed, bound(1.0), 0.0)
+    assert result.s == pytest.approx(5.6 / (2 + 5.6))
+    assert (result.s_low, result.s_high) == pytest.approx((7 / (3 + 7), 3 / (1 + 3)))
+
+
+def test_the_interval_holds_the_s_of_the_medians() -> None:
+    # Nine pairs: the order statistics leave out the extremes, where the S of the two medians may lie.
+    candidate = samples(*[(t,) for t in (1.0, 1.0, 1.0, 1.0, 3.0, 9.0, 9.0, 9.0, 9.0)])
+    baseline = samples(*[(t,) for t in (2.0, 2.0, 2.0, 2.0, 9.0, 18.0, 18.0, 18.0, 18.0)])
+    result = score_workload(trace(candidate, baseline), bound(1e-6), 0.0)
+    assert result.s == pytest.approx(9 / 12)
+    assert result.s_low == pytest.approx(2 / 3)
+    assert result.s_high == result.s
 
 
 def test_an_end_of_the_interval_below_the_bound_stays_in_range() -> None:
@@ -185,18 +203,25 @@ def test_an_end_of_the_interval_below_the_bound_stays_in_range() -> None:
 
 
 def test_too_narrow_where_headroom_is_under_88_timing_errors() -> None:
-    # Both half widths are 1 % of their points, so the pooled error is 1 % and 8.8 % of headroom are needed.
+    # The half width of T_k / T_b is 1 % of its median, so 8.8 % of headroom are needed.
     times = [(t,) for t in (0.99, 1.0, 1.0, 1.0, 1.0, 1.01)]
     for t_sol, state in ((1 - 0.087, "too_narrow"), (1 - 0.089, "scored")):
-        result = score_workload(trace(samples(*times), samples(*times)), bound(t_sol), 0.0)
+        result = score_workload(trace(samples(*times), samples(*[(1.0,)] * 6)), bound(t_sol), 0.0)
         assert result.state == state
         assert (result.s is None) == (state == "too_narrow")
         assert result.s_low is not None and result.s_high is not None and result.s_low < 0.5 < result.s_high
 
 
-def test_timing_error_pools_both_sides() -> None:
-    wide, none = estimate(samples((0.9,), (1.0,), (1.1,)), "a"), estimate(samples((2.0,)), "b")
-    assert scoring.timing_error(wide, none) == pytest.approx(0.1 / math.sqrt(2))
+def test_timing_error_is_that_of_the_ratio() -> None:
+    # What slows both sides of a pair alike is no error of their ratio.
+    assert scoring.timing_error([(1.0, 2.0), (3.0, 6.0), (0.5, 1.0)]) == 0
+    assert scoring.timing_error([(0.9, 2.0), (1.0, 2.0), (1.1, 2.0)]) == pytest.approx(0.1)
+
+
+def test_unpaired_samples_are_refused() -> None:
+    for candidate, baseline in ((((1.0,),), ()), (((1.0,),), ((1.0, 2.0),)), (((1.0,),), ((1.0,), (2.0,)))):
+        with pytest.raises(ValueError, match="candidate and baseline are not paired"):
+            trace(samples(*candidate), samples(*baseline))
 
 
 @pytest.mark.parametrize(
@@ -218,7 +243,7 @@ def test_a_verdict_that_is_no_pass(status: Status, state: str, s: float | None) 
 
 def test_a_pass_without_times_is_not_timed() -> None:
     assert score_workload(trace(), bound(2.0), 0.0).state == "not_timed"
-    assert score_workload(trace(samples((1.0,)), ()), bound(2.0), 0.0).state == "not_timed"
+    assert score_workload(trace((), ()), bound(2.0), 0.0).state == "not_timed"
 
 
 def test_no_bound_no_score_but_the_times() -> None:
@@ -232,9 +257,9 @@ def test_no_bound_no_score_but_the_times() -> None:
 @pytest.mark.parametrize(
     ("candidate", "baseline", "words"),
     [
-        (samples((1.0, 0.0)), samples((2.0,)), "candidate, process 0: a sample is not positive"),
-        (samples((1.0,)), samples((2.0,), (-1.0,)), "baseline, process 1: a sample is not positive"),
-        (samples((1.0,), ()), samples((2.0,)), "candidate, process 1: no samples"),
+        (samples((1.0, 0.0)), samples((2.0, 2.0)), "candidate, process 0: a sample is not positive"),
+        (samples((1.0,), (1.0,)), samples((2.0,), (-1.0,)), "baseline, process 1: a sample is not positive"),
+        (samples((1.0,), ()), samples((2.0,), ()), "candidate, process 1: no samples"),
         (samples((1.0,), clock=-0.5), samples((2.0,)), "event time 1 s exceeds the outer clock's 0.5 s"),
     ],
 )

@@ -34,8 +34,9 @@ def test_layout() -> None:
         ("y", "output", (1000,), 12288, 4000),
     ]
     assert (plan.size, plan.input_bytes, plan.output_bytes) == (16384, 6008, 4000)
-    # Six times inputs, seven times outputs, four float64 copies of the widest output.
-    assert arena.needed_memory(plan) == 6 * 6008 + 7 * 4000 + 4 * 8000
+    assert arena.heap_bytes(plan) == 6 * (6008 + 4000) + 2**25
+    # Six times inputs, seven times outputs, four float64 copies of the widest output, two heaps.
+    assert arena.needed_memory(plan) == 6 * 6008 + 7 * 4000 + 4 * 8000 + 2 * arena.heap_bytes(plan)
 
 
 def test_layout_of_nothing() -> None:

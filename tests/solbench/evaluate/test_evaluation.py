@@ -106,10 +106,27 @@ def test_several_processes(problem: Problem, session: Session) -> None:
             assert [samples.process for samples in trace.timing.candidate] == [0, 1]
 
 
+def test_a_call_finds_its_heap_mapped(problem: Problem, session: Session) -> None:
+    # A temporary of 4 MiB is 1,024 pages; each would fault, had the call to get them from the kernel.
+    source = """
+import resource, torch
+def run(x, scale):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    torch.ones(1 << 20)
+    print("faults", resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+    return (x * scale + 1).float()
+"""
+    (trace,) = solve(problem, session, source)
+    assert trace.status is Status.PASSED, trace.reason
+    faults = [int(line.split()[1]) for line in trace.log.splitlines()]
+    assert len(faults) >= 4 and max(faults[1:]) < 256, faults
+
+
 def test_memory(problem: Problem, session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arena, "available_memory", lambda: 100_000)
+    monkeypatch.setattr(arena, "heap_bytes", lambda plan: 2**20)
+    monkeypatch.setattr(arena, "available_memory", lambda: 2 * 2**20 + 100_000)
     first, second = solve(problem, session, "def run(x, scale):\n    raise RuntimeError\n", count=None)
-    # 6 * 4000 + 7 * 4000 + 4 * 8000 bytes fit, five times that does not.
+    # 6 * 4000 + 7 * 4000 + 4 * 8000 bytes and two heaps fit, five times the tensors do not.
     assert (first.status, second.status) == (Status.RUNTIME_ERROR, Status.UNSUPPORTED), first.reason
     assert (second.reason or "").startswith("memory: needs")
 

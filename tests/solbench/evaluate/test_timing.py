@@ -30,12 +30,12 @@ def test_impossible(event_s: float, clock_s: float, lie: bool) -> None:
     assert found is None or found.startswith("clock witness disagrees")
 
 
-def test_valid_samples() -> None:
+def test_admitted_samples() -> None:
     judge = Judge(agreement_s=1.6e-3, deliver_s=0.1)
     close, far, slow = Sample(1e-3, 1.5e-3), Sample(1e-3, 3e-3), Sample(1e-3, 1.5e-3, deliver_s=0.5)
     # A long call may be further apart: 5 % of what it says.
     long = Sample(0.1, 0.106)
-    assert judge.valid([close, far, slow, long]) == [close, long]
+    assert [judge.admits(sample) for sample in (close, far, slow, long)] == [True, False, False, True]
 
 
 def test_accusation_needs_every_sample_far_beyond() -> None:
@@ -44,7 +44,7 @@ def test_accusation_needs_every_sample_far_beyond() -> None:
     assert text is not None and text.startswith("clock witness disagrees: at least 0.049999 s")
     assert JUDGE.accusation([*lies, Sample(0.05, 0.0505)]) is None
     # Beyond the limit of 1.64 ms, but not three times: void, no lie.
-    assert JUDGE.accusation([Sample(1e-6, 4e-3)]) is None and JUDGE.valid([Sample(1e-6, 4e-3)]) == []
+    assert JUDGE.accusation([Sample(1e-6, 4e-3)]) is None and not JUDGE.admits(Sample(1e-6, 4e-3))
 
 
 def test_accusation_of_late_work() -> None:
