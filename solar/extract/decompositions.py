@@ -22,7 +22,7 @@ _GRADIENTS = """
 _COMPOSITES = """
     mse_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits soft_margin_loss
     multi_margin_loss multilabel_margin_loss_forward nll_loss2d_forward log_sigmoid_forward logaddexp logaddexp2 logit
-    nansum nan_to_num aminmax trace isin addr addmv mv dot vdot dist _euclidean_dist
+    nansum nan_to_num aminmax trace isin addr addmv dist _euclidean_dist
     im2col col2im pixel_shuffle pixel_unshuffle native_channel_shuffle channel_shuffle
     upsample_nearest1d upsample_nearest2d upsample_nearest3d upsample_linear1d upsample_bilinear2d upsample_trilinear3d
     upsample_bicubic2d grid_sampler_2d reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d

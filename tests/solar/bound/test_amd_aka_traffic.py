@@ -142,13 +142,3 @@ def test_the_first_workload(key: str) -> None:
 def test_the_other_workloads(key: str) -> None:
     for number in range(1, len(EXPECTED[key])):
         compare(key, number)
-
-
-def test_what_binds_the_large_ones() -> None:
-    conv = analysed("torch2hip/l2n17_instancenorm_fused", 1)
-    assert conv["binds"] == "memory"
-    assert conv["t_sol_s"] == pytest.approx(788_955_136 / 320e9)
-    pooled = analysed("torch2hip/l2n98_matmul_avgpool_gelu_scale_max", 2)
-    assert pooled["binds"] == "memory"
-    matrix = next(c for c in pooled["compute"] if c["engine"] == "matrix")
-    assert matrix["ops"] == pytest.approx(2 * 3 * 274_877_906_944 / 16, rel=1e-6)
