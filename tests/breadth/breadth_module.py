@@ -1,7 +1,8 @@
 """Runs one module of the breadth set: a file in KernelBench form through extraction, conversion, attestation and bound.
 
-The modules lie in ``nn/`` (neural networks) and ``tensor/`` (tensor algebra), one a file. Each has ``class Model(nn.Module)``, ``get_inputs()`` and ``get_init_inputs()``. Its inputs are the
-arguments of ``forward`` by name, then parameters and buffers by theirs. Options, as constants of the file:
+The modules lie in ``nn/`` (neural networks) and ``tensor/`` (tensor algebra), one a file. Each has
+``class Model(nn.Module)``, ``get_inputs()`` and ``get_init_inputs()``. Its inputs are the arguments of ``forward`` by
+name, then parameters and buffers by theirs. Options, as constants of the file:
 
 ``KNOWN``      integer or boolean inputs whose contents decide the work (offsets, lengths, block tables).
 ``IN_PLACE``   inputs that ``forward`` writes (running statistics, caches).

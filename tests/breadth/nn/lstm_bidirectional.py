@@ -1,0 +1,21 @@
+# recurrent: LSTM, bidirectional, two layers
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self, width, hidden):
+        super().__init__()
+        self.rnn = nn.LSTM(width, hidden, num_layers=2, bidirectional=True)
+
+    def forward(self, x):
+        out, (h, c) = self.rnn(x)
+        return out, h, c
+
+
+def get_inputs():
+    return [torch.randn(7, 2, 5)]
+
+
+def get_init_inputs():
+    return [5, 6]

@@ -1,0 +1,20 @@
+# recurrent: cell of LSTM
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self, width, hidden):
+        super().__init__()
+        self.rnn = nn.LSTMCell(width, hidden)
+
+    def forward(self, x, h, c):
+        return self.rnn(x, (h, c))
+
+
+def get_inputs():
+    return [torch.randn(3, 5), torch.randn(3, 6), torch.randn(3, 6)]
+
+
+def get_init_inputs():
+    return [5, 6]

@@ -1,0 +1,20 @@
+# training step: gradients of the activations
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        x = x.detach().requires_grad_()
+        total = F.gelu(x) + F.silu(x) + F.mish(x) + F.elu(x) + F.softplus(x) + F.hardswish(x) + F.leaky_relu(x, 0.1)
+        total = total + F.logsigmoid(x) + torch.tanh(x) + F.gelu(x, approximate="tanh") + F.log_softmax(x, 1)
+        return torch.autograd.grad((total * F.softmax(x, 1)).sum(), x)[0]
+
+
+def get_inputs():
+    return [torch.randn(4, 12)]
+
+
+def get_init_inputs():
+    return []
