@@ -1,0 +1,27 @@
+"""Attention under a boolean mask that is an input (attention)."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+from torch.nn.functional import scaled_dot_product_attention
+
+KNOWN = ("mask",)
+
+
+class Model(nn.Module):
+    def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        return scaled_dot_product_attention(q, k, v, attn_mask=mask[:, None, None, :])
+
+
+def get_inputs() -> list[torch.Tensor]:
+    return [
+        torch.randn(2, 3, 8, 4),
+        torch.randn(2, 3, 8, 4),
+        torch.randn(2, 3, 8, 4),
+        torch.tensor([[True] * 8, [True] * 5 + [False] * 3]),
+    ]
+
+
+def get_init_inputs() -> list[int]:
+    return []

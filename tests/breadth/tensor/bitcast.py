@@ -1,0 +1,19 @@
+"""Bits of a float read as an integer: the exponent (views)."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return ((x.view(torch.int32) >> 23) & 255) - 127
+
+
+def get_inputs() -> list[torch.Tensor]:
+    return [torch.randn(4, 6)]
+
+
+def get_init_inputs() -> list[int]:
+    return []

@@ -1,0 +1,19 @@
+"""Cross product and vandermonde (linear algebra)."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return torch.linalg.cross(a, b) + torch.vander(a[0], 3)[:1]
+
+
+def get_inputs() -> list[torch.Tensor]:
+    return [torch.randn(4, 3), torch.randn(4, 3)]
+
+
+def get_init_inputs() -> list[int]:
+    return []

@@ -1,0 +1,19 @@
+"""Einstein sum with an ellipsis (matmul)."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return torch.einsum("...ij,jk...->...ik", a, b)
+
+
+def get_inputs() -> list[torch.Tensor]:
+    return [torch.randn(2, 3, 4), torch.randn(4, 5, 2)]
+
+
+def get_init_inputs() -> list[int]:
+    return []

@@ -1,0 +1,19 @@
+"""Gather along a dimension (index)."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+        return x.gather(1, index)
+
+
+def get_inputs() -> list[torch.Tensor]:
+    return [torch.randn(4, 6), torch.randint(6, (4, 3))]
+
+
+def get_init_inputs() -> list[int]:
+    return []

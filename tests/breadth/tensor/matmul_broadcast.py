@@ -1,0 +1,19 @@
+"""Matrix product whose batch dimensions broadcast (matmul)."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return torch.matmul(a, b)
+
+
+def get_inputs() -> list[torch.Tensor]:
+    return [torch.randn(2, 1, 4, 6), torch.randn(3, 6, 5)]
+
+
+def get_init_inputs() -> list[int]:
+    return []
