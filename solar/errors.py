@@ -7,6 +7,10 @@ class SolarError(Exception):
     """Base of every reason for which a workload gets no bound."""
 
 
+class ModuleError(SolarError):
+    """A file cannot be read or run, or has not the form of a module to analyse."""
+
+
 class ExtractionError(SolarError):
     """The reference cannot be recorded: data-dependent shape, float value needed, undeclared mutation."""
 
