@@ -56,9 +56,11 @@ class KnownValues(TorchDispatchMode):
     def __init__(self, constants: list[torch.Tensor] | None = None) -> None:
         super().__init__()
         self.constants: list[torch.Tensor] = [] if constants is None else constants
-        # By identity. The meta tensors are held, so that no identity is used twice while this lives.
-        self._twins: dict[int, tuple[torch.Tensor, torch.Tensor, bool]] = {}
-        self._by_storage: dict[int, list[int]] = {}
+        self.written: set[int] = set()
+        """Storages that calls wrote since whoever watches last cleared this."""
+        # By place. The meta tensors are held, so that no storage's identity is used twice while this lives.
+        self._twins: dict[_Place, tuple[torch.Tensor, torch.Tensor, bool]] = {}
+        self._by_storage: dict[int, list[_Place]] = {}
 
     def learn(self, tensor: torch.Tensor, contents: torch.Tensor, *, declared: bool = True) -> None:
         """From now on ``tensor`` (meta) is known to hold ``contents`` (real, same shape and dtype).
@@ -70,19 +72,20 @@ class KnownValues(TorchDispatchMode):
                 f"known contents are {contents.dtype} {list(contents.shape)}, "
                 f"the tensor is {tensor.dtype} {list(tensor.shape)}"
             )
-        self._twins[id(tensor)] = (tensor, contents, declared)
-        self._by_storage.setdefault(storage_key(tensor), []).append(id(tensor))
+        place = _place(tensor)
+        self._twins[place] = (tensor, contents, declared)
+        self._by_storage.setdefault(place[0], []).append(place)
 
     def contents(self, tensor: torch.Tensor) -> torch.Tensor | None:
         """What a tensor is known to hold, or None."""
         if tensor.device != _META:
             return tensor
-        entry = self._twins.get(id(tensor))
+        entry = self._twins.get(_place(tensor))
         return None if entry is None else entry[1]
 
     def declared(self, tensor: torch.Tensor) -> bool:
         """Whether the known contents of a tensor come from an input or a literal."""
-        entry = self._twins.get(id(tensor))
+        entry = self._twins.get(_place(tensor))
         return entry is not None and entry[2]
 
     def constant(self, real: torch.Tensor) -> torch.Tensor:
@@ -122,6 +125,7 @@ class KnownValues(TorchDispatchMode):
         elif torch.Tag.data_dependent_output in func.tags or torch.Tag.dynamic_output_shape in func.tags:
             return self._resolve(func, name, args, arguments)
         result = func(*args, **arguments)
+        self.written.update(storage_key(leaf) for leaf in written(func, args, arguments))
         self._carry(func, name, args, arguments, flat, result)
         return result
 
@@ -189,7 +193,7 @@ class KnownValues(TorchDispatchMode):
         declared = any(self.declared(leaf) for leaf in flat if isinstance(leaf, torch.Tensor))
         twins = [leaf for leaf in tree_flatten(real)[0] if isinstance(leaf, torch.Tensor)]
         for leaf, contents in zip(results, twins, strict=True):
-            if id(leaf) not in self._twins:
+            if _place(leaf) not in self._twins:
                 self.learn(leaf, contents, declared=declared)
 
     def _evaluate(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -266,9 +270,19 @@ _FROM_PYTHON = (torch.tensor, torch.as_tensor, torch.asarray, torch.from_numpy)
 _TO_PYTHON = (torch.Tensor.tolist, torch.Tensor.numpy)
 
 
+_Place = tuple[int, int, torch.Size, tuple[int, ...], torch.dtype]
+
+
 def storage_key(tensor: torch.Tensor) -> int:
     """Identity of a storage while it lives; views of one tensor share it."""
-    return int(tensor.untyped_storage()._cdata)
+    with torch._C.DisableTorchFunction():
+        return int(tensor.untyped_storage()._cdata)
+
+
+def _place(tensor: torch.Tensor) -> _Place:
+    """What a tensor's contents depend on: two tensors of one place hold the same, whatever wraps them."""
+    with torch._C.DisableTorchFunction():
+        return storage_key(tensor), tensor.storage_offset(), tensor.shape, tensor.stride(), tensor.dtype
 
 
 def written(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[torch.Tensor]:
