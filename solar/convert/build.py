@@ -20,13 +20,15 @@ _LEVELS = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float
 
 
 class Build:
-    """The program so far. ``values`` maps a graph tensor to the program tensor that holds its present content."""
+    """The program so far. ``values`` maps a graph tensor to the program tensor that holds its present content;
+    ``known`` has the contents of integer constants that rules write, since they decide what an ``index`` op reads."""
 
     def __init__(self, graph: OperatorGraph) -> None:
         self.graph = graph
         self.tensors: dict[str, Tensor] = {}
         self.ops: list[Op] = []
         self.values: dict[str, Value] = {}
+        self.known: dict[Value, tuple[Number, ...]] = {}
         self._producers: dict[str, Op] = {}
         self._live: set[str] | None = None
         self._node: Node | None = None
@@ -211,6 +213,14 @@ class Build:
     def full(self, shape: Sequence[int], value: Number, dtype: str) -> Value:
         """A tensor of one value."""
         return self.op("create", "full", [], [(shape, dtype)], {"value": number(value)})[0]
+
+    def constant(self, shape: Sequence[int], values: Sequence[Number], dtype: str) -> Value:
+        """A tensor of these values, row-major."""
+        attributes = {"values": [number(value) for value in values]}
+        made = self.op("create", "constant", [], [(shape, dtype)], attributes)[0]
+        if dtype == "int64":
+            self.known[made] = tuple(values)
+        return made
 
     def einsum(
         self,

@@ -185,10 +185,11 @@ def _clamp(build: Build, node: Node) -> list[Value]:
         if high is not None:
             value = build.map("minimum", value, argument(build, high, dtype), dtype=dtype)
         return finish(build, value)
-    return finish(build, _limited(build, value, low, high))
+    return finish(build, limited(build, value, low, high))
 
 
-def _limited(build: Build, value: Value, low: Number | None, high: Number | None) -> Value:
+def limited(build: Build, value: Value, low: Number | None, high: Number | None) -> Value:
+    """Clamp to numbers; None leaves a side open."""
     if low is None and high is None:
         return value
     scalars = {position: limit for position, limit in (("1", low), ("2", high)) if limit is not None}
@@ -206,7 +207,7 @@ def _clamp_side(key: str) -> Rule:
         name = "maximum" if key == "min" else "minimum"
         if isinstance(limit, str):
             return finish(build, build.map(name, value, limit))
-        return finish(build, _limited(build, value, *((limit, None) if key == "min" else (None, limit))))
+        return finish(build, limited(build, value, *((limit, None) if key == "min" else (None, limit))))
 
     return rule
 
@@ -277,12 +278,12 @@ def _leaky_relu(build: Build, x: Value, node: Node) -> Value:
 
 
 def _hardswish(build: Build, x: Value, node: Node) -> Value:
-    gate = _limited(build, build.map("add", x, 3.0), 0.0, 6.0)
+    gate = limited(build, build.map("add", x, 3.0), 0.0, 6.0)
     return build.map("div", build.map("mul", x, gate), 6.0)
 
 
 def _hardsigmoid(build: Build, x: Value, node: Node) -> Value:
-    return build.map("div", _limited(build, build.map("add", x, 3.0), 0.0, 6.0), 6.0)
+    return build.map("div", limited(build, build.map("add", x, 3.0), 0.0, 6.0), 6.0)
 
 
 def _prelu(build: Build, node: Node) -> list[Value]:

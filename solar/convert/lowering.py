@@ -15,6 +15,7 @@ from solar.convert import (
     normalisation,
     pooling,
     reduction,
+    resampling,
     sorting,
     views,
 )
@@ -33,6 +34,7 @@ FAMILIES = (
     contraction,
     convolution,
     pooling,
+    resampling,
     views,
     copies,
     creation,
@@ -77,6 +79,7 @@ def convert(graph: OperatorGraph) -> Program:
         # Where a rule leaves out a result that no output needs, what would read it is needed by none either.
         if all(name in build.values for name in node.reads()) or build.wanted(0):
             _convert_node(build, memory, node)
+    values.update(build.known)
     build.enter(Node("return", "return", {}, ()))
     outputs, aliases = _results(build, memory)
     ops = _without_idle(build, [name for _, name in outputs])

@@ -21,15 +21,13 @@ _GRADIENTS = """
 """
 _COMPOSITES = """
     mse_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits soft_margin_loss
-    multi_margin_loss multilabel_margin_loss_forward nll_loss2d_forward log_sigmoid_forward logaddexp logaddexp2 logit
+    multi_margin_loss nll_loss2d_forward log_sigmoid_forward logaddexp logaddexp2 logit
     nansum nan_to_num aminmax trace isin addr addmv dist _euclidean_dist
-    im2col col2im pixel_shuffle pixel_unshuffle native_channel_shuffle channel_shuffle
-    upsample_nearest1d upsample_nearest2d upsample_nearest3d upsample_linear1d upsample_bilinear2d upsample_trilinear3d
-    upsample_bicubic2d grid_sampler_2d reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d
-    replication_pad2d replication_pad3d _adaptive_avg_pool2d linspace logspace renorm rot90 rrelu_with_noise
-    special_entr xlogy threshold softshrink hardshrink _upsample_nearest_exact1d _upsample_nearest_exact2d
-    _upsample_nearest_exact3d affine_grid_generator diag_embed block_diag deg2rad rad2deg tril_indices triu_indices
-    linalg_cross special_xlog1py special_log_ndtr
+    im2col col2im pixel_shuffle pixel_unshuffle
+    reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d
+    replication_pad2d replication_pad3d linspace logspace renorm rot90
+    special_entr xlogy threshold softshrink hardshrink affine_grid_generator diag_embed block_diag deg2rad rad2deg tril_indices triu_indices
+    linalg_cross special_xlog1py special_log_ndtr _weight_norm_interface
 """
 
 
