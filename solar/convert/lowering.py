@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 
 from solar.convert import (
+    adaptive,
     contraction,
     convolution,
     copies,
@@ -34,6 +35,7 @@ FAMILIES = (
     contraction,
     convolution,
     pooling,
+    adaptive,
     resampling,
     views,
     copies,

@@ -98,30 +98,40 @@ def _average_pool(rank: int) -> Rule:
         stride = _spread(a.get("stride"), rank, kernel)
         padding = _spread(a.get("padding"), rank, [0] * rank)
         outer = build.result().shape[-rank:]
-        shape = build.shape(value)
-        lead = [f"n{i}" for i in range(len(shape) - rank)]
-        ys, rs = [f"y{i}" for i in range(rank)], [f"r{i}" for i in range(rank)]
-        # A dimension pooled by one (1-d pooling comes as 2-d) has no index inside the window.
-        inside = {r: k for r, k in zip(rs, kernel) if k > 1}
-        indices = dict(zip(lead, shape)) | dict(zip(ys, outer)) | inside
-        places = [
-            affine((y, s), *(((r, 1),) if r in inside else ()), offset=-p)
-            for y, r, s, p in zip(ys, rs, stride, padding)
-        ]
         wide = build.wide(value)
-        total = build.einsum("window_sum", [wide], indices, [[*lead, *places]], [*lead, *ys], build.dtype(wide))
-        total = _divided(build, total, _counts(a, shape[-rank:], outer, kernel, stride, padding), outer)
-        return [build.cast(total, dtype)]
+        total = window_sum(build, wide, kernel, stride, padding, outer)
+        counts = _counts(a, build.shape(value)[-rank:], outer, kernel, stride, padding)
+        return [build.cast(divided(build, total, counts, outer), dtype)]
 
     return rule
 
 
-def _divided(build: Build, value: Value, counts: Sequence[int], outer: Sequence[int]) -> Value:
+def window_sum(
+    build: Build,
+    value: Value,
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    outer: Sequence[int],
+) -> Value:
+    """Sums over windows of the last dimensions."""
+    rank, shape = len(kernel), build.shape(value)
+    lead = [f"n{i}" for i in range(len(shape) - rank)]
+    ys, rs = [f"y{i}" for i in range(rank)], [f"r{i}" for i in range(rank)]
+    # A dimension pooled by one (1-d pooling comes as 2-d) has no index inside the window.
+    inside = {r: k for r, k in zip(rs, kernel) if k > 1}
+    indices = dict(zip(lead, shape)) | dict(zip(ys, outer)) | inside
+    places = [
+        affine((y, s), *(((r, 1),) if r in inside else ()), offset=-p) for y, r, s, p in zip(ys, rs, stride, padding)
+    ]
+    return build.einsum("window_sum", [value], indices, [[*lead, *places]], [*lead, *ys], build.dtype(value))
+
+
+def divided(build: Build, value: Value, counts: Sequence[int], outer: Sequence[int]) -> Value:
     """By one number, or by one for each window."""
     if len(counts) == 1:
-        return build.map("div", value, counts[0])
-    results = [(tuple(outer), build.dtype(value))]
-    return build.map("div", value, build.op("create", "constant", [], results, {"values": list(counts)})[0])
+        return value if counts[0] == 1 else build.map("div", value, counts[0])
+    return build.map("div", value, build.constant(outer, counts, build.dtype(value)))
 
 
 def _counts(
@@ -159,7 +169,7 @@ def _average_pool_backward(rank: int) -> Rule:
         padding = _spread(a.get("padding"), rank, [0] * rank)
         outer = shape[-rank:]
         result = build.result().shape
-        shares = _divided(
+        shares = divided(
             build, build.wide(gradient), _counts(a, result[-rank:], outer, kernel, stride, padding), outer
         )
         spread = build.unsqueeze(shares, list(range(len(shape), len(shape) + rank)))
