@@ -109,7 +109,10 @@ def _operations(
         adds = op.function == "index_add" or op.attributes.get("reduce") or op.attributes.get("accumulate")
         if op.function == "searchsorted":
             return size
-        return rg.count(demand.needed.get(op.operands[-1], ())) if adds and len(op.operands) > 2 else 0
+        if not adds or len(op.operands) < 3:
+            return 0
+        alike = [facts.uniform[name] for name in op.operands] if op.function == "scatter" else [frozenset()]
+        return distinct(demand.needed.get(op.operands[-1], ()), frozenset.intersection(*alike))
     return 0
 
 

@@ -6,8 +6,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from solar.convert.build import Build, Value, dim_of
+from solar.convert.build import FLOATS, Build, Number, Value, dim_of, number
 from solar.convert.elementwise import argument
+from solar.einsum import DTYPE_BITS
 from solar.graph import Node, Ref
 
 Rule = Callable[[Build, Node], list[Value]]
@@ -78,24 +79,132 @@ def _index_put(build: Build, node: Node) -> list[Value]:
     return [build.index("index_put", operands, shape, dtype, **attributes)]
 
 
+# What a reduction starts from where it leaves out what stood there, for floats.
+_NEUTRAL = {"add": 0, "mul": 1, "amax": -math.inf, "amin": math.inf}
+
+
+def _neutral(build: Build, mode: str, dtype: str) -> float:
+    value = _NEUTRAL[mode]
+    if dtype in FLOATS or not math.isinf(value):
+        return value
+    top = 2 ** (DTYPE_BITS[dtype] - (dtype != "uint8")) - 1
+    return top if value > 0 else 0 if dtype == "uint8" else -top - 1
+
+
+def _scattered(build: Build, base: Value, dim: int, index: Value, source: Value | Number, mode: str | None) -> Value:
+    attributes: dict[str, Any] = {"dim": dim, "reduce": mode}
+    operands = [base, index]
+    if isinstance(source, str):
+        for d, (have, need) in enumerate(zip(build.shape(source), build.shape(index))):
+            if have != need:
+                source = build.slice(source, d, 0, need)
+        operands.append(source)
+    else:
+        attributes["scalars"] = {"2": number(source)}
+    return build.index("scatter", operands, build.shape(base), build.dtype(base), **attributes)
+
+
+def reduced_scatter(
+    build: Build, base: Value, dim: int, index: Value, source: Value | Number, mode: str, include: bool
+) -> Value:
+    """Scatter with a reduction (of ``_REDUCTIONS``, or "mean"); ``include``: what stood there takes part."""
+    dtype = build.dtype(base)
+    known = _REDUCTIONS.get("sum" if mode == "mean" else mode)
+    if known is None:
+        raise build.fail(f"reduce={mode!r}")
+    if not include:
+        base = _scattered(build, base, dim, index, _neutral(build, known, dtype), None)
+    total = _scattered(build, base, dim, index, source, known)
+    if mode != "mean":
+        return total
+    ones = build.full(build.shape(base), 1, dtype)
+    if not include:
+        ones = _scattered(build, ones, dim, index, 0, None)
+    counts = _scattered(build, ones, dim, index, build.full(build.shape(index), 1, dtype), "add")
+    return build.map("div" if dtype in FLOATS else "floor_divide", total, counts)
+
+
 def _scatter(reduce: str | None) -> Rule:
     def rule(build: Build, node: Node) -> list[Value]:
         value, index = build.operand(node.arguments["self"]), build.operand(node.arguments["index"])
-        shape, dtype = build.shape(value), build.dtype(value)
-        mode = _REDUCTIONS.get(node.arguments["reduce"]) if "reduce" in node.arguments else reduce
-        if "reduce" in node.arguments and (mode is None or not node.arguments.get("include_self", True)):
-            raise build.fail(f"reduce={node.arguments['reduce']!r}, include_self={node.arguments.get('include_self')}")
-        attributes: dict[str, Any] = {"dim": dim_of(build, node.arguments["dim"], len(shape)), "reduce": mode}
-        source = argument(build, node.arguments.get("src", node.arguments.get("value")), dtype)
-        if not isinstance(source, str):
-            attributes["scalars"] = {"2": source}
-            return [build.index("scatter", [value, index], shape, dtype, **attributes)]
-        for dim, (have, need) in enumerate(zip(build.shape(source), build.shape(index))):
-            if have != need:
-                source = build.slice(source, dim, 0, need)
-        return [build.index("scatter", [value, index, source], shape, dtype, **attributes)]
+        dim = dim_of(build, node.arguments["dim"], len(build.shape(value)))
+        source = argument(build, node.arguments.get("src", node.arguments.get("value")), build.dtype(value))
+        mode = node.arguments.get("reduce", reduce)
+        if mode is None:
+            return [_scattered(build, value, dim, index, source, None)]
+        include = bool(node.arguments.get("include_self", True))
+        return [reduced_scatter(build, value, dim, index, source, mode, include)]
 
     return rule
+
+
+def _index_reduce(build: Build, node: Node) -> list[Value]:
+    """Rows go where a list of positions says: a scatter whose index repeats along the other dimensions."""
+    a = node.arguments
+    value, index = build.operand(a["self"]), build.operand(a["index"])
+    source = build.cast(build.operand(a["source"]), build.dtype(value))
+    shape = build.shape(source)
+    dim = dim_of(build, a["dim"], len(shape))
+    column = build.unsqueeze(index, [d for d in range(len(shape)) if d != dim])
+    spread = build.expand(column, shape)
+    return [reduced_scatter(build, value, dim, spread, source, a["reduce"], bool(a.get("include_self", True)))]
+
+
+def _segment_reduce(build: Build, node: Node) -> list[Value]:
+    """Runs of rows, by their lengths or offsets: each row finds its run, a scatter reduces. An empty run is neutral."""
+    a = node.arguments
+    value = build.operand(a["data"])
+    shape = build.shape(value)
+    given = build.operand(a["offsets" if "offsets" in a else "lengths"])
+    if a.get("axis", 0) != 0 or len(build.shape(given)) != 1 or "indices" in a:
+        raise build.fail("runs along the first dimension, by lengths or offsets of one dimension, are supported")
+    count = build.shape(given)[0]
+    if "offsets" in a:
+        count -= 1
+        ends = build.slice(given, 0, 1, count + 1)
+    else:
+        ends = build.op("scan", "cumsum", [given], [((count,), build.dtype(given))], {"dim": 0})[0]
+    rows = build.op("create", "arange", [], [((shape[0],), build.dtype(given))], {"start": 0, "step": 1})[0]
+    run = build.index("searchsorted", [ends, rows], (shape[0],), "int64", right=True)
+    index = build.expand(build.unsqueeze(run, list(range(1, len(shape)))), shape)
+    mode = {"max": "amax", "min": "amin"}.get(a["reduce"], a["reduce"])
+    known = _REDUCTIONS.get("sum" if mode == "mean" else mode)
+    if known is None:
+        raise build.fail(f"reduce={mode!r}")
+    dtype = build.dtype(value)
+    initial = a.get("initial")
+    base = build.full((count, *shape[1:]), _neutral(build, known, dtype) if initial is None else initial, dtype)
+    total = _scattered(build, base, 0, index, value, known)
+    if mode != "mean":
+        return [total]
+    ones = build.full((shape[0],), 1.0, dtype)
+    counts = build.index("index_add", [build.full((count,), 0.0, dtype), run, ones], (count,), dtype, dim=0)
+    return [build.map("div", total, build.reshape(counts, [count] + [1] * (len(shape) - 1)))]
+
+
+def _histc(build: Build, node: Node) -> list[Value]:
+    """Counts in equal bins; the last one holds its upper edge, what lies outside of all counts nothing."""
+    a = node.arguments
+    value = build.operand(a["self"])
+    dtype, bins = build.dtype(value), a.get("bins", 100)
+    low, high = a.get("min", 0), a.get("max", 0)
+    if low == high:
+        raise build.fail("equal limits mean those of the data; give both")
+    value = build.reshape(value, [build.tensors[value].elements])
+    limited = _clamped(build, value, low, high)
+    inside = build.map("eq", value, limited, dtype="bool")
+    scaled = build.map("div", build.map("mul", build.map("sub", limited, low), bins), high - low)
+    place = _clamped(build, build.cast(scaled, "int64"), 0, bins - 1)
+    return [
+        build.index(
+            "index_add", [build.full((bins,), 0, dtype), place, build.cast(inside, dtype)], (bins,), dtype, dim=0
+        )
+    ]
+
+
+def _clamped(build: Build, value: Value, low: Number, high: Number) -> Value:
+    limits = {"scalars": {"1": low, "2": high}}
+    return build.op("map", "clamp", [value], [(build.shape(value), build.dtype(value))], limits)[0]
 
 
 def _along(accumulate: bool) -> Rule:
@@ -214,8 +323,7 @@ def _inside(build: Build, shape: tuple[int, ...], node: Node) -> tuple[list[int]
     dims, indices = _indices(build, node)
     limited = []
     for dim, index in zip(dims, indices):
-        limits = {"scalars": {"1": 0, "2": shape[dim] - 1}}
-        limited.append(build.op("map", "clamp", [index], [(build.shape(index), build.dtype(index))], limits)[0])
+        limited.append(_clamped(build, index, 0, shape[dim] - 1))
     return dims, limited
 
 
@@ -237,6 +345,18 @@ def _masked_accumulate(build: Build, node: Node) -> list[Value]:
     return [build.index("index_put", [value, *indices, source], build.shape(value), dtype, **attributes)]
 
 
+def _put(build: Build, node: Node) -> list[Value]:
+    a = node.arguments
+    value, index = build.operand(a["self"]), build.operand(a["index"])
+    shape, dtype = build.shape(value), build.dtype(value)
+    flat = build.reshape(value, [math.prod(shape)])
+    attributes = {"dims": [0], "accumulate": bool(a.get("accumulate", False))}
+    source = build.reshape(build.operand(a["source"]), build.shape(index))
+    return [
+        build.reshape(build.index("index_put", [flat, index, source], build.shape(flat), dtype, **attributes), shape)
+    ]
+
+
 RULES: dict[str, Rule] = {
     "embedding_dense_backward": _embedding_backward,
     "_unsafe_masked_index": _masked_index,
@@ -251,6 +371,10 @@ RULES: dict[str, Rule] = {
     "scatter": _scatter(None),
     "scatter_add": _scatter("add"),
     "scatter_reduce": _scatter(None),
+    "index_reduce": _index_reduce,
+    "segment_reduce": _segment_reduce,
+    "histc": _histc,
+    "put": _put,
     "index_add": _along(True),
     "index_copy": _along(False),
     "index_fill": _index_fill,

@@ -155,15 +155,12 @@ RULES: dict[str, Rule] = {
     "_unsafe_view": _reshape,
     "_reshape_alias": _reshape,
     "reshape": _reshape,
-    "view_copy": _reshape,
     "permute": _permute,
-    "permute_copy": _permute,
     "transpose": _transpose,
     "t": _transpose,
     "unsqueeze": _unsqueeze,
     "squeeze": _squeeze,
     "expand": _expand,
-    "expand_copy": _expand,
     "slice": _slice,
     "select": _select,
     "split": _split,
@@ -181,4 +178,21 @@ RULES: dict[str, Rule] = {
     "lift_fresh_copy": _same,
     "_to_copy": _to_copy,
     "convert_element_type": _convert,
+}
+RULES |= {
+    f"{name}_copy": RULES[name]
+    for name in (
+        "view",
+        "permute",
+        "transpose",
+        "t",
+        "expand",
+        "slice",
+        "select",
+        "diagonal",
+        "squeeze",
+        "unsqueeze",
+        "unfold",
+        "as_strided",
+    )
 }
