@@ -69,11 +69,9 @@ def record_graph(instance: Mapping[str, Any], definition: Mapping[str, Any]) -> 
 def convert_and_attest(instance: Mapping[str, Any], definition: Mapping[str, Any]) -> dict[str, Any]:
     """IR and attestation of one workload: ``program`` and ``attestation``, or ``reason`` and both null.
 
-    ``definition`` carries the recorded ``graph`` beside its own fields. The replay runs at reduced sizes, where the
-    reference is extracted and converted again and has to give the same operations on the same wiring.
+    ``definition`` carries the recorded ``graph`` beside its own fields.
     """
-    from solar import attest, convert, einsum, graph
-    from solbench.corpus.reference import load_reference
+    from solar import convert, einsum, graph
 
     fields = _body(definition)
     recorded = fields.pop("graph")
@@ -81,23 +79,34 @@ def convert_and_attest(instance: Mapping[str, Any], definition: Mapping[str, Any
     workload = Workload.load(instance["workload"], instance["problem"])
     try:
         program = _structured(convert.convert(graph.from_dict(recorded)), workload)
-        small = reduced(loaded, workload, REPLAYED_ELEMENTS)
-        analysed = program if small.note else None
-        replayed = program
-        if small.note:
-            replayed = convert.convert(_extracted(small.definition, small.workload, small.axes))
-            replayed = _structured(replayed, workload)
-        statement = attest.attest(
-            replayed,
-            load_reference(small.definition),
-            _seeded_inputs(small),
-            subject={"definition": canonical.digest(store.encode("definition", fields))},
-            digest=lambda value: canonical.digest(store.encode("einsum-graph", value)),
-            analysed=analysed,
-        )
+        statement = attested(program, loaded, workload)
     except SolarError as error:
         return {"program": None, "attestation": None, "reason": str(error)}
     return {"program": einsum.to_dict(program), "attestation": statement, "reason": None}
+
+
+def attested(program: Program, definition: Definition, workload: Workload) -> dict[str, Any]:
+    """Statement that ``program`` computes the reference; :class:`~solar.errors.ReplayError` where it does not.
+
+    The replay runs at reduced sizes, where the reference is extracted and converted again and has to give the same
+    operations on the same wiring.
+    """
+    from solar import attest, convert
+    from solbench.corpus.reference import load_reference
+
+    small = reduced(definition, workload, REPLAYED_ELEMENTS)
+    replayed = program
+    if small.note:
+        replayed = convert.convert(_extracted(small.definition, small.workload, small.axes))
+        replayed = _structured(replayed, workload)
+    return attest.attest(
+        replayed,
+        load_reference(small.definition),
+        _seeded_inputs(small),
+        subject={"definition": canonical.digest(store.encode("definition", definition.as_dict()))},
+        digest=lambda value: canonical.digest(store.encode("einsum-graph", value)),
+        analysed=program if small.note else None,
+    )
 
 
 def _seeded_inputs(small: Instance) -> Callable[[int, str], dict[str, Any]]:
@@ -164,12 +173,17 @@ def bound_artifact(
 
 def _structured(program: Program, workload: Workload) -> Program:
     """``program`` with the inputs named whose every draw is the same mask: they cost nothing to read."""
-    structures = {
-        tensor: "lower_triangular"
-        for declared, tensor in program.inputs
-        if isinstance(workload.inputs.get(declared), LowerTriangular)
+    masks = structures(workload)
+    return replace(program, structures={tensor: masks[name] for name, tensor in program.inputs if name in masks})
+
+
+def structures(workload: Workload) -> dict[str, str]:
+    """Inputs whose every draw is the same mask, by name."""
+    return {
+        name: "lower_triangular"
+        for name, generator in workload.inputs.items()
+        if isinstance(generator, LowerTriangular)
     }
-    return replace(program, structures=structures)
 
 
 def _extracted(definition: Definition, workload: Workload, axes: Mapping[str, int]) -> OperatorGraph:
