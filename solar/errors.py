@@ -29,3 +29,7 @@ class ReplayError(SolarError):
 
 class HardwareError(SolarError):
     """A machine model lacks a rate, or a rate contradicts its own published figure."""
+
+
+class MappingError(SolarError):
+    """An einsum is outside of what the mapper can tile: its index maps, or too many tilings."""
