@@ -23,7 +23,8 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 def replay(program: Program, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
     """Outputs by declared name. ``inputs``: real tensors by declared name; scalars are part of the program already and
-    are ignored. Raises :class:`ReplayError` for a wrong input, or an op that does not do what its tensors say."""
+    are ignored. Outputs carry gradients to inputs that ask for them. Raises :class:`ReplayError` for a wrong input, or
+    an op that does not do what its tensors say."""
     validate(program)
     environment: dict[str, Tensor] = {}
     for declared, name in program.inputs:
@@ -36,13 +37,13 @@ def replay(program: Program, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
                 f"inputs.{declared}: {tensor.dtype} {list(tensor.shape)}, the program has "
                 f"{expected.dtype} {list(expected.shape)}"
             )
-        environment[name] = tensor.detach().clone()
+        environment[name] = tensor.clone()
     last_use = {name: position for position, op in enumerate(program.ops) for name in op.operands}
     kept = {name for _, name in program.outputs}
-    with torch.no_grad():
+    with torch.set_grad_enabled(any(tensor.requires_grad for tensor in environment.values())):
         for position, op in enumerate(program.ops):
             operands = [environment[name] for name in op.operands]
-            for name, tensor in zip(op.outputs, _run(program, op, operands), strict=True):
+            for name, tensor in zip(op.outputs, run_op(program, op, operands), strict=True):
                 expected = program.tensors[name]
                 if tuple(tensor.shape) != expected.shape or tensor.dtype != _dtype(expected.dtype):
                     raise ReplayError(
@@ -56,7 +57,8 @@ def replay(program: Program, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
     return {declared: environment[name].clone() for declared, name in program.outputs}
 
 
-def _run(program: Program, op: Op, operands: list[Tensor]) -> Sequence[Tensor]:
+def run_op(program: Program, op: Op, operands: list[Tensor]) -> Sequence[Tensor]:
+    """Results of one op; :class:`ReplayError` where it is unknown or does not fit its operands."""
     results = [program.tensors[name] for name in op.outputs]
     shape, dtype = results[0].shape, _dtype(results[0].dtype)
     attributes = op.attributes
@@ -79,6 +81,8 @@ def _run(program: Program, op: Op, operands: list[Tensor]) -> Sequence[Tensor]:
                 return [done] if isinstance(done, Tensor) else list(done)
             case "sort":
                 return _sort(op.function, operands[0], attributes)
+            case "create" if op.function == "random":
+                return [_random(program, op).to(dtype)]
             case "create":
                 return [_create(op.function, attributes, shape, dtype)]
             case "cast":
@@ -407,6 +411,32 @@ def _create(function: str, a: Any, shape: Sequence[int], dtype: torch.dtype) -> 
     if function == "constant":
         return torch.tensor([_number(v) for v in a["values"]], dtype=dtype).reshape(list(shape))
     raise KeyError(function)
+
+
+def _random(program: Program, op: Op) -> Tensor:
+    """The draws of a stream follow each other: those that come before are drawn again."""
+    generator = torch.Generator().manual_seed(_number(op.attributes["seed"]))
+    for earlier in program.ops:
+        if earlier.function == "random" and earlier.attributes["stream"] == op.attributes["stream"]:
+            a = earlier.attributes
+            drawn = torch.empty(program.tensors[earlier.outputs[0]].shape, dtype=_dtype(a["drawn"]))
+            _DRAWS[a["distribution"]](drawn, generator, *(_number(value) for value in a["parameters"]))
+            if earlier.name == op.name:
+                return drawn
+    raise ReplayError(f"ops.{op.name}: is not part of the program")
+
+
+_DRAWS: dict[str, Callable[..., Any]] = {
+    "uniform": lambda x, g, low, high: x.uniform_(low, high, generator=g),
+    "normal": lambda x, g, mean, deviation: x.normal_(mean, deviation, generator=g),
+    "integers": lambda x, g, low, high: x.random_(int(low), int(high), generator=g),
+    "permutation": lambda x, g: x.copy_(torch.randperm(len(x), generator=g)),
+    "bernoulli": lambda x, g, p: x.bernoulli_(p, generator=g),
+    "exponential": lambda x, g, rate: x.exponential_(rate, generator=g),
+    "geometric": lambda x, g, p: x.geometric_(p, generator=g),
+    "cauchy": lambda x, g, median, scale: x.cauchy_(median, scale, generator=g),
+    "log_normal": lambda x, g, mean, deviation: x.log_normal_(mean, deviation, generator=g),
+}
 
 
 def _number(value: Any) -> Any:

@@ -105,6 +105,8 @@ def _operations(
         return 0 if output in bearing else max(0, min(_read(demand, op), folded.get(op.operands[0], 0)) - size)
     if op.kind in ("scan", "sort"):
         return _read(demand, op)
+    if op.kind == "create":
+        return size if op.function == "random" else 0
     if op.kind == "index":
         adds = op.function == "index_add" or op.attributes.get("reduce") or op.attributes.get("accumulate")
         if op.function == "searchsorted":

@@ -69,7 +69,10 @@ index (operand 0 is the data): gather{dim} (data, index), index_select{dim} (dat
 
 scan {dim}: cumsum cumprod logcumsumexp (one result), cummax cummin (values, positions).
 sort: sort{dim,descending,stable} (values, positions), topk{dim,k,largest,sorted} (values, positions).
-create: full{value}, empty{} (content without meaning), arange{start,step}, eye{}, constant{values} (row-major).
+create: full{value}, empty{} (content without meaning), arange{start,step}, eye{}, constant{values} (row-major), random
+  {distribution, parameters, seed, stream, drawn}: uniform, normal, integers, permutation, bernoulli, exponential,
+  geometric, cauchy or log_normal numbers in dtype ``drawn``, row-major, from PyTorch's CPU generator of that seed; the
+  draws of one stream follow each other in the order of the program.
 cast: ``cast`` {} to the result's dtype: to a narrower float nearest-even, float to integer towards zero.
 opaque {ops}: priced by ``ops`` operations, not decomposed.
 """

@@ -47,6 +47,19 @@ def _constant(build: Build, node: Node) -> list[Value]:
     return list(build.op("create", "constant", [], [(result.shape, result.dtype)], {"values": values}))
 
 
+def _random(build: Build, node: Node) -> list[Value]:
+    """Draws of one stream follow each other in the order of the program."""
+    a, result = node.arguments, build.result()
+    attributes = {
+        "distribution": a["distribution"],
+        "parameters": [number(value) for value in a["parameters"]],
+        "seed": number(a["seed"]),
+        "stream": a["stream"],
+        "drawn": result.dtype,
+    }
+    return list(build.op("create", "random", [], [(result.shape, result.dtype)], attributes))
+
+
 RULES: dict[str, Rule] = {
     "full": _of(None, "fill_value"),
     "full_like": _of(None, "fill_value"),
@@ -69,4 +82,5 @@ RULES: dict[str, Rule] = {
     "arange": _arange,
     "eye": _eye,
     "constant": _constant,
+    "random": _random,
 }

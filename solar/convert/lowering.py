@@ -22,6 +22,7 @@ from solar.convert import (
 )
 from solar.convert.build import Build, Value
 from solar.convert.memory import Memory
+from solar.convert.public import expanded
 from solar.einsum import Op, Program, Tensor, validate
 from solar.errors import ConversionError
 from solar.graph import Node, OperatorGraph
@@ -58,11 +59,13 @@ def rules() -> dict[str, Rule]:
 
 
 def convert(graph: OperatorGraph) -> Program:
-    """The extended-einsum program of an operator graph.
+    """The extended-einsum program of an operator graph; one of public functions needs PyTorch to be taken apart.
 
     Raises :class:`ConversionError` naming the operator that has no rule, or whose arguments are outside of it.
     """
     validate_graph(graph)
+    if graph.path == "torchview":
+        graph = expanded(graph)
     build = Build(graph)
     memory = Memory(build)
     for _, name in graph.inputs:
@@ -149,11 +152,11 @@ def _results(build: Build, memory: Memory) -> tuple[list[tuple[str, Value]], dic
 
 
 def _without_idle(build: Build, outputs: list[Value]) -> list[Op]:
-    """Drop what only served the conversion: constants and views that nothing reads."""
+    """Drop what only served the conversion: constants and views that nothing reads. Draws stay: they move a stream."""
     needed = set(outputs)
     kept: list[Op] = []
     for op in reversed(build.ops):
-        if op.kind in ("create", "view") and not needed.intersection(op.outputs):
+        if op.kind in ("create", "view") and op.function != "random" and not needed.intersection(op.outputs):
             continue
         needed.update(op.operands)
         kept.append(op)

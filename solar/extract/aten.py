@@ -17,6 +17,7 @@ from torch.utils._pytree import tree_flatten
 
 from solar.errors import ExtractionError
 from solar.extract.decompositions import table
+from solar.extract.draws import Draws
 from solar.extract.inputs import FOREIGN, Prepared, plain_settings, prepare, refusal
 from solar.extract.inputs import dtype_name as dtype_name
 from solar.extract.known import KnownValues, Literals, written
@@ -54,11 +55,12 @@ def extract(
 
     def traced(*arguments: torch.Tensor) -> list[torch.Tensor]:
         by_name = dict(zip(tensors, arguments, strict=True))
-        known = KnownValues(constants)
-        for name, value in first.items():
-            known.learn(by_name[name], value)
-        with torch.enable_grad(), torch.device("meta"), Literals(known), known:
-            result = run(*(by_name[name] if name in by_name else scalars[name] for name in inputs))
+        with Draws() as draws, torch.enable_grad(), torch.device("meta"):
+            known = KnownValues(constants, draws)
+            for name, value in first.items():
+                known.learn(by_name[name], value)
+            with Literals(known), known:
+                result = run(*(by_name[name] if name in by_name else scalars[name] for name in inputs))
         found = named_results(result, outputs, ExtractionError)
         names[:] = [name for name, _ in found]
         return [tensor for _, tensor in found]

@@ -19,6 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_mod
 from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
 from solar.errors import ExtractionError
+from solar.extract.draws import Draws
 
 # Elements; twins of larger tensors are dropped, for they are data and not bookkeeping.
 LARGEST_TWIN = 1 << 20
@@ -53,8 +54,9 @@ class KnownValues(TorchDispatchMode):
     (``solar::constant``, contents in :attr:`constants` by key), and known contents are carried along.
     """
 
-    def __init__(self, constants: list[torch.Tensor] | None = None) -> None:
+    def __init__(self, constants: list[torch.Tensor] | None = None, draws: Draws | None = None) -> None:
         super().__init__()
+        self._random = draws
         self.constants: list[torch.Tensor] = [] if constants is None else constants
         self.written: set[int] = set()
         """Storages that calls wrote since whoever watches last cleared this."""
@@ -116,7 +118,10 @@ class KnownValues(TorchDispatchMode):
         args, arguments = tree_unflatten(flat, spec)
         name = func._schema.name.partition("::")[2]
         if torch.Tag.nondeterministic_seeded in func.tags and not _certain(name, args, arguments):
-            raise ExtractionError(f"aten.{name}: draws random numbers; a reference must be a function of its inputs")
+            if self._random is None:
+                raise ExtractionError(f"aten.{name}: draws random numbers, which this path cannot record")
+            with self:
+                return self._random.drawn(func, name, args, arguments)
         if name in _INDEXING:
             args = self._plain_indices(name, args)
             flat = tree_flatten((args, arguments))[0]
@@ -233,7 +238,7 @@ class Literals(TorchFunctionMode):
                 )
             with _disable_current_modes():
                 return contents.tolist() if func is torch.Tensor.tolist else contents.clone().numpy()
-        if func in _FROM_PYTHON and not isinstance(args[0] if args else arguments.get("data"), torch.Tensor):
+        if func in FROM_PYTHON and not isinstance(args[0] if args else arguments.get("data"), torch.Tensor):
             gradient = arguments.pop("requires_grad", False)
             if func is not torch.from_numpy:
                 arguments["device"] = _CPU
@@ -266,7 +271,7 @@ _SILENT_WRITES = {
     f"aten::{name}": ("running_mean", "running_var") for name in ("native_batch_norm", "cudnn_batch_norm")
 }
 _INDEXING = frozenset(("index", "index_put", "index_put_", "_unsafe_index", "_unsafe_index_put"))
-_FROM_PYTHON = (torch.tensor, torch.as_tensor, torch.asarray, torch.from_numpy)
+FROM_PYTHON = (torch.tensor, torch.as_tensor, torch.asarray, torch.from_numpy)
 _TO_PYTHON = (torch.Tensor.tolist, torch.Tensor.numpy)
 
 

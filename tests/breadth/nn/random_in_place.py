@@ -10,7 +10,7 @@ class Model(nn.Module):
         uniform = torch.empty_like(x).uniform_(-1, 1)
         normal = torch.empty_like(x).normal_(0.5, 2)
         gumbel = -torch.empty_like(x).exponential_().log()
-        chosen = torch.bernoulli(torch.full_like(x, 0.5))
+        chosen = torch.bernoulli(torch.empty_like(x), 0.5)
         return x + uniform, x * normal, F.softmax(x + gumbel, 1), torch.rand_like(x) + chosen + torch.randn_like(x)
 
 
