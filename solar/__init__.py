@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Any
 
 _STAGES = {
-    "extract_graph": ("solar.extract.aten", "extract"),
+    "extract_graph": ("solar.extract", "extract"),
     "convert_graph": ("solar.convert", "convert"),
     "bound_program": ("solar.bound", "bound"),
     "replay_program": ("solar.replay", "replay"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import torch
 
@@ -23,7 +24,8 @@ class Record:
         self.names: dict[int, str] = {}
         self.tensors: dict[str, Tensor] = {}
         self.nodes: list[Node] = []
-        self._held: dict[str, torch.Tensor] = {}
+        self._held: list[torch.Tensor] = []
+        self._places: dict[Tensor, str] = {}
         self._storages: dict[int, int] = {}
         self._inputs = {storage_key(tensor): name for name, tensor in given.items()}
         for name, tensor in given.items():
@@ -37,15 +39,34 @@ class Record:
         if tensor.is_complex():
             raise ExtractionError(f"{name}: complex numbers are not supported")
         self.names[id(tensor)] = name
-        self._held[name] = tensor
-        self.tensors[name] = Tensor(
+        self._held.append(tensor)
+        self.tensors[name] = self._described(tensor)
+        self._places[self.tensors[name]] = name
+        return name
+
+    def find(self, tensor: torch.Tensor) -> str | None:
+        """Name of ``tensor``, also where it is another object at the same place (wrapped anew)."""
+        name = self.names.get(id(tensor))
+        if name is None:
+            name = self._places.get(self._described(tensor))
+            if name is not None:
+                self.names[id(tensor)] = name
+                self._held.append(tensor)
+        return name
+
+    def is_new(self, tensor: torch.Tensor) -> bool:
+        """Whether ``tensor`` has no name yet, or has changed its shape or place since it got one."""
+        name = self.names.get(id(tensor))
+        return name is None or replace(self.tensors[name], values=None) != self._described(tensor)
+
+    def _described(self, tensor: torch.Tensor) -> Tensor:
+        return Tensor(
             tuple(tensor.shape),
             dtype_name(tensor.dtype),
             tuple(tensor.stride()),
             self._storages.setdefault(storage_key(tensor), len(self._storages)),
             tensor.storage_offset(),
         )
-        return name
 
     def remember(self, tensor: torch.Tensor) -> None:
         """Write the known contents of a tensor beside it, as far as they are short."""
@@ -54,9 +75,7 @@ class Record:
         entry = self.tensors[name]
         if value is None or entry.values is not None or value.numel() > LARGEST_VALUES:
             return
-        self.tensors[name] = Tensor(
-            entry.shape, entry.dtype, entry.strides, entry.storage, entry.offset, tuple(value.flatten().tolist())
-        )
+        self.tensors[name] = replace(entry, values=tuple(value.flatten().tolist()))
 
     def constant(self, name: str, tensor: torch.Tensor) -> torch.Tensor:
         """A node that makes ``tensor`` from its known contents."""
