@@ -93,8 +93,14 @@ def _recorded(
         if node.op == "output":
             results = list(arguments[0][0])
         elif node.op == "get_attr":
+            held = getattr(module, node.target).detach()
+            if held.device.type == "meta":
+                raise ExtractionError(
+                    f"the reference reads a {dtype_name(held.dtype)} tensor of shape {list(held.shape)} that is none "
+                    "of its inputs and has no contents; make it an input (in a module: a buffer)"
+                )
             with record.known:
-                value = record.known.constant(getattr(module, node.target).detach().to("cpu"))
+                value = record.known.constant(held.to("cpu"))
             environment[node] = record.constant(node.name, value)
         elif node.target is operator.getitem:
             environment[node] = arguments[0][0][arguments[0][1]]
