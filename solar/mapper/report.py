@@ -10,7 +10,7 @@ from solar.einsum import DTYPE_BITS, Op, Program
 from solar.errors import MappingError
 from solar.mapper import chains, search
 from solar.mapper.curves import Curve
-from solar.mapper.space import indexing, space
+from solar.mapper.space import Space, indexing, space
 
 SCHEMA = "solar.attainable-traffic.v1"
 STATEMENT = (
@@ -33,21 +33,20 @@ def attainable(program: Program, *, capacities: Sequence[int] | None = None) -> 
     """
     einsums, joined, unmapped = [], [], []
     products = [op for op in program.ops if op.kind == "einsum"]
-    alone: dict[str, tuple[Curve, int]] = {}
+    forms: dict[str, Space] = {}
     for op in products:
         try:
             form = space(*indexing(program, op))
             curve, kind = search.best_curve(form)
-            floor = search.compulsory(form)
-            alone[op.name] = search.best_curve(form, shared=False)[0], floor
         except MappingError as error:
             unmapped.append({"ops": [op.name], "reason": str(error)})
             continue
-        einsums.append({"op": op.name, **_entry("shared", kind, floor, curve, capacities)})
+        forms[op.name] = form
+        einsums.append({"op": op.name, **_entry("shared", kind, search.compulsory(form), curve, capacities)})
     links: dict[str, _Link] = {}
     for op in products:
         reader = _reader(program, op)
-        if reader is None or op.name not in alone or reader[0].name not in alone:
+        if reader is None or op.name not in forms or reader[0].name not in forms:
             continue
         try:
             links[op.name] = _link(program, op, *reader)
@@ -55,9 +54,11 @@ def attainable(program: Program, *, capacities: Sequence[int] | None = None) -> 
             unmapped.append({"ops": [op.name, reader[0].name], "reason": str(error)})
     for ops in _chains(links):
         taken = [links[name] for name in ops[:-1]]
-        curve = chains.segmented([alone[name][0] for name in ops], [link.curve for link in taken])
+        curve = chains.segmented(
+            [search.best_curve(forms[name], shared=False)[0] for name in ops], [link.curve for link in taken]
+        )
         kind = "divisors" if any(link.kind == "divisors" for link in taken) else "ceilings"
-        unfused = sum(alone[name][1] for name in ops)
+        unfused = sum(search.compulsory(forms[name]) for name in ops)
         floor = unfused - sum(link.intermediate for link in taken)
         entry = _entry("separate", kind, floor, curve, capacities)
         joined.append({"ops": ops, "unfused_compulsory_bytes": -(-unfused // 8), **entry})

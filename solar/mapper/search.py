@@ -1,9 +1,9 @@
 """The curve of one einsum: every tile size of every rank, under every loop order.
 
-For tensor T of size |T| and an order of the loops over tiles, the backing store serves |T| * prod(c_j) elements, c_j the
-iterations of the loops that :mod:`solar.mapper.orders` finds to read T again; an output that is visited v times is
-written v times and read v - 1 times. The buffer holds one tile of each tensor. Both counts are exact, also at ragged
-tiles: every pass covers T once.
+For tensor T and an order of the loops over tiles, the backing store serves |T| * prod(c_j) elements, c_j the iterations
+of the loops that :mod:`solar.mapper.orders` finds to read T again; an output that is visited v times is written v times
+and read v - 1 times. The buffer holds one tile of each tensor. Both counts are exact, also at ragged tiles: every pass
+covers T once.
 
 A rank whose iterations enter no count takes its smallest tile at once: the search is over the others only.
 """

@@ -15,7 +15,8 @@ def candidates(extent: int, kind: str) -> tuple[int, ...]:
     """Tile sizes of one rank, rising, the whole extent last.
 
     ``divisors``: perfect factors. ``ceilings``: ceil(extent / q) for every q; for each number of tiles the smallest
-    tile dominates, so these stand for every ragged tiling. About 2 * sqrt(extent) values.
+    tile dominates, so these stand for every ragged tiling; along an overlapping window only nearly so, since there the
+    place where the last tile begins counts. About 2 * sqrt(extent) values.
     """
     if kind not in CANDIDATES:
         raise ValueError(f"{kind!r} is none of {', '.join(CANDIDATES)}")
