@@ -1,7 +1,7 @@
 """Attestation of a file (:mod:`solar.module`): at its own sizes where they are small, else at smaller ones.
 
-Smaller means: the whole numbers that the file assigns to names at its top level are halved, the largest first, as long
-as the file still loads, until a replay is cheap; what is attested then has to be the same operations on the same wiring
+Smaller means: the whole numbers that the file assigns to names at its top level are halved, at first all together, then
+the largest, until a replay is cheap; at each step the file has to mean the same operations on the same wiring
 (:func:`solar.attest.same_structure`). Nothing of the workload's own size is ever run.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +19,14 @@ from solar.einsum import Program
 from solar.errors import ModuleError, SolarError
 from solar.extract.inputs import torch_dtype
 from solar.module import Module, constants, load
-from solar.seeding import Devices
 
 # What a replay may cost: elements of all inputs and outputs, of one intermediate, and multiply-adds.
 DECLARED_ELEMENTS = 1 << 17
-ELEMENTS = 1 << 22
-MULTIPLY_ADDS = 1 << 28
-# Sizes below are kept: numbers of heads, groups, kernel extents, which decide what is computed.
-_SMALLEST = 16
+ELEMENTS = 1 << 19
+MULTIPLY_ADDS = 1 << 26
+# Sizes below are kept: numbers of heads, groups, kernel extents, which decide what is computed. Those that are halved
+# together stop sooner, at a width that blocks and heads still divide.
+_SMALLEST, _KEPT = 16, 32
 
 Sizes = dict[str, int]
 
@@ -94,58 +93,44 @@ def _smaller(path: Path, program: Program, record: Callable[[Module], Program]) 
     whole = {name: size for name, size in constants(path).items() if size >= _SMALLEST}
     if not whole:
         return "too large to run here, and the file assigns no sizes to names at its top level to make smaller"
-    reason = "no smaller sizes were found at which it is cheap to run"
+    reason = "halving the sizes that the file assigns to names at its top level does not make it small enough"
 
-    @cache
-    def loaded(sizes: tuple[tuple[str, int], ...]) -> Module | None:
+    def at(sizes: Sizes) -> Program | None:
+        """The same program at other sizes; None where the file then does not load, or means something else."""
+        nonlocal reason
         try:
-            return load(path, sizes=dict(sizes))
+            small = record(load(path, sizes=sizes))
+            same_structure(program, small)
         except ModuleError:
             return None
-
-    @cache
-    def at(sizes: tuple[tuple[str, int], ...]) -> Program | None:
-        nonlocal reason
-        module = loaded(sizes)
-        if module is None:
-            return None
-        try:
-            small = record(module)
-            same_structure(program, small)
         except SolarError as error:
-            changed = ", ".join(f"{name} {whole[name]} -> {size}" for name, size in sizes if size != whole[name])
+            changed = ", ".join(
+                f"{name} {whole[name]} -> {size}" for name, size in sizes.items() if size != whole[name]
+            )
             reason = f"at smaller sizes ({changed}) it is not the same program: {error}"
             return None
         return small
 
-    # Loading alone is quick; a whole analysis at every step is for files whose sizes depend on each other.
-    for accepted in (loaded, at):
-        sizes, free = dict(whole), set(whole)
-        while True:
-            key = tuple(sizes.items())
-            module = loaded(key)
-            small = at(key) if module is not None and _elements(module) <= DECLARED_ELEMENTS else None
-            if small is not None and _cheap(small):
-                return sizes, small
-            halves = {name: half for name in free if (half := _half(sizes[name])) is not None}
-            if not halves:
-                break
-            name = max(halves, key=lambda name: (sizes[name], name))
-            trial = {**sizes, name: halves[name]}
-            if accepted(tuple(trial.items())) is not None:
-                sizes = trial
-            else:
-                free.discard(name)
-    return f"too large to run here, and {reason}"
+    # All together, so that what is larger than something else stays so; then one by one, the largest first.
+    sizes, small, together, free = dict(whole), program, True, set(whole)
+    while not _cheap(small):
+        if together:
+            trial = {name: half if (half := _half(size)) >= _KEPT else size for name, size in sizes.items()}
+        else:
+            name = max(free, key=lambda name: (sizes[name], name), default="")
+            trial = {**sizes, name: _half(sizes[name])} if free and sizes[name] >= _SMALLEST else sizes
+        found = at(trial) if trial != sizes else None
+        if found is not None:
+            sizes, small = trial, found
+        elif together:
+            together = False
+        elif trial != sizes:
+            free.discard(name)
+        else:
+            return f"too large to run here, and {reason}"
+    return sizes, small
 
 
-def _elements(module: Module) -> int:
-    return sum(math.prod(given.shape) for given in module.inputs.values() if given.shape is not None)
-
-
-def _half(size: int) -> int | None:
-    """Half of a size, of the same parity, and a multiple of 32 where it is one."""
-    half = size // 2
-    if size < _SMALLEST or (size % 32 == 0 and half % 32):
-        return None
-    return half | 1 if size % 2 else half & ~1
+def _half(size: int) -> int:
+    """Half of a size, of the same parity."""
+    return size // 2 | 1 if size % 2 else size // 2 & ~1

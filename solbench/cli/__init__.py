@@ -16,6 +16,7 @@ from solbench.errors import SolbenchError
 # verb: (attribute of solbench.cli.<verb>, one line for the overview)
 VERBS = {
     "evaluate": "Check and time one solution of a problem on a target.",
+    "analyze": "Derive the bound of a problem, or of a plain PyTorch file, on a target.",
     "measure": "Measure a corpus on this machine into a measurement set.",
     "verify": "Check a downloaded bundle: no GPU, no PyTorch needed.",
     "score": "Print the scores of a release, n of N.",

@@ -1,0 +1,162 @@
+"""Analyses in a process of their own: what is asked, what comes back, and the folder that it is written to.
+
+A file that somebody wrote may crash, hang or leave; whatever it does, the answer here is a result or one line.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from solbench import canonical
+from solbench.errors import InputError, SolbenchError, UndecidedError
+from solbench.evaluate import sandbox
+from solbench.store import Descriptor
+from solbench.workspace import write_file
+
+SCHEMA = "solbench.analysis.v1"
+MANIFEST_SCHEMA = "solbench.analysis-manifest.v1"
+MANIFEST = "manifest.yaml"
+# Artifact kinds by the file that holds them.
+FILES = {
+    "operator_graph.yaml": "operator-graph",
+    "einsum_graph.yaml": "einsum-graph",
+    "conversion-attestation.yaml": "attestation",
+    "solar-analysis.yaml": "analysis",
+    "attainable-traffic.json": "attainable-traffic",
+}
+_PACKAGE_ROOT = str(Path(__file__).resolve().parents[1])
+_LOG_TAIL = 8_000
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to analyse: a ``problem`` (a folder) with its ``workload``, a ``module`` (a file), or a ``program`` (an
+    einsum graph's file); on ``machine`` (:meth:`solar.hardware.Machine.to_dict`), by extraction ``path``."""
+
+    subject: Literal["problem", "module", "program"]
+    name: str
+    file: str
+    machine: Mapping[str, Any]
+    workload: str | None = None
+    path: str = "aten"
+    attest: bool = True
+    attainable: bool = False
+
+
+@dataclass(frozen=True)
+class Result:
+    """``files``: bytes of every artifact by file name; ``analysis`` and ``program``: two of them, read; ``log``: what
+    the analysed code printed, its end."""
+
+    files: Mapping[str, bytes]
+    analysis: Mapping[str, Any]
+    program: Mapping[str, Any]
+    log: str
+
+
+class _Refused(SolbenchError):
+    """The process has said why there is no analysis."""
+
+    def __init__(self, message: str, exit_code: int) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+def analyse(request: Request, timeout_s: float) -> Result:
+    """Run a request in a confined process; :class:`SolbenchError` with one line where it gives no analysis."""
+    threads = len(os.sched_getaffinity(0))
+    with tempfile.TemporaryDirectory(prefix="solbench-analysis-") as name:
+        folder = Path(name)
+        limits = {"cpu_s": int(timeout_s * threads) + 60}
+        (folder / "request.json").write_text(json.dumps({"request": asdict(request), "limits": limits}))
+        (folder / "out").mkdir()
+        code = (
+            f"import sys; sys.path.insert(0, {_PACKAGE_ROOT!r}); from solbench.analysis_process import main; "
+            f"sys.path.pop(0); main({name!r})"
+        )
+        log = folder / "log"
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                [sys.executable, "-I", "-B", "-c", code],
+                stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=sandbox.environment(name, threads),
+                start_new_session=True,
+            )  # fmt: skip
+        try:
+            code_of_exit = process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            raise UndecidedError(f"{request.name}: no analysis after {timeout_s:g} s (--timeout)") from None
+        finally:
+            _end(process)
+        return _result(request, folder, code_of_exit, log)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End the process and whatever it has started."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _result(request: Request, folder: Path, code: int, log: Path) -> Result:
+    answer = folder / "answer.json"
+    if not answer.is_file():
+        how = f"by signal {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
+        raise UndecidedError(f"{request.name}: the process ended {how} before the analysis was done")
+    refusal = json.loads(answer.read_bytes())
+    if refusal is not None:
+        raise _Refused(refusal["message"], refusal["exit_code"])
+    files = {name: (folder / "out" / name).read_bytes() for name in FILES if (folder / "out" / name).is_file()}
+    with log.open("rb") as stream:
+        stream.seek(max(log.stat().st_size - _LOG_TAIL, 0))
+        said = stream.read().decode("utf-8", "replace")
+    return Result(
+        files,
+        canonical.loads(files["solar-analysis.yaml"], "solar-analysis.yaml"),
+        canonical.loads(files["einsum_graph.yaml"], "einsum_graph.yaml"),
+        said,
+    )
+
+
+def manifest(files: Mapping[str, bytes]) -> bytes:
+    """Bytes of the manifest: kind, digest and size of every file by its name."""
+    listed = {name: Descriptor.of(json.loads(data)["kind"], data).as_dict() for name, data in files.items()}
+    return canonical.dumps({"schema": MANIFEST_SCHEMA, "kind": "analysis-manifest", "files": listed})
+
+
+def require_new(folder: Path) -> None:
+    """Raise :class:`InputError` unless ``folder`` is not there, or is empty."""
+    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+        raise InputError(str(folder), "is there already and is no folder")
+    if folder.is_dir() and any(folder.iterdir()):
+        raise InputError(str(folder), "is there already and not empty; name a new folder")
+
+
+def write(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write ``files`` and their manifest into a new folder, all or none."""
+    require_new(folder)
+    folder = folder.absolute()
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    try:
+        for name, data in {**files, MANIFEST: manifest(files)}.items():
+            write_file(temporary / name, data)
+        temporary.chmod(0o755)
+        os.rename(temporary, folder)  # takes the place of an empty folder, and of nothing else
+    except OSError as error:
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+            raise InputError(str(folder), "was filled by somebody else meanwhile; name a new folder") from None
+        raise
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
