@@ -1,7 +1,8 @@
 """Speed-of-light analysis: a lower bound on the time of a PyTorch reference on a target, without the candidate.
 
 The three stages as functions, loaded where they are used: :func:`extract_graph` (needs PyTorch), :func:`convert_graph`,
-:func:`bound_program`; beside them :func:`replay_program` and :func:`attest_program` (PyTorch) and :func:`load_machine`.
+:func:`bound_program`, and in a row :func:`analyze`; beside them :func:`replay_program`, :func:`attest_program` and
+:func:`load_module` (PyTorch), and :func:`load_machine`.
 ``solar.einsum``, ``solar.hardware`` and ``solar.bound`` import neither PyTorch nor NumPy.
 """
 
@@ -17,6 +18,8 @@ _STAGES = {
     "replay_program": ("solar.replay", "replay"),
     "attest_program": ("solar.attest", "attest"),
     "load_machine": ("solar.hardware", "load"),
+    "load_module": ("solar.module", "load"),
+    "analyze": ("solar.analysis", "analyze"),
 }
 
 
