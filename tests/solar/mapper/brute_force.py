@@ -176,3 +176,64 @@ def piece_curve(extents: Mapping[str, int], tensors: Sequence[Tensor]) -> list[t
             for depths in product(range(len(inner) + 1), repeat=len(tensors))
         ]
     )
+
+
+# --- two products ----------------------------------------------------------------------------------------------------
+
+
+def fused_curve(extents: Mapping[str, int]) -> list[tuple[int, int]]:
+    """mk,kn->mn then mn,np->mp: tiles of mn completed and consumed one by one, the others kept anywhere or streamed."""
+    tensors = [plain(extents, text) for text in ("mk", "kn", "np")] + [plain(extents, "mp", output=True)]
+    levels = [None, 0, 1, 2]
+    return lowest(
+        [
+            _run_fused(extents, tensors, tile, order, kept)
+            for tile in tilings({name: extents[name] for name in "mn"}, every)
+            for order in ("mn", "nm")
+            for kept in product(levels, repeat=4)
+        ]
+    )
+
+
+def _run_fused(
+    extents: Mapping[str, int],
+    tensors: Sequence[Tensor],
+    tile: Mapping[str, int],
+    order: str,
+    kept: Sequence[int | None],
+) -> tuple[int, int]:
+    pieces = {name: cut(extents[name], tile[name]) for name in "mn"}
+    states = [Traffic(tensor) for tensor in tensors]
+    whole = {name: range(extent) for name, extent in extents.items()}
+    for numbers in product(*(range(len(pieces[name])) for name in order)):
+        box = {name: pieces[name][number] for name, number in zip(order, numbers)}
+        for state, level in zip(states, kept):
+            inside = order if level is None else order[:level]
+            wanted = state.tensor.elements(whole | {name: box[name] for name in inside})
+            if level is None:  # gone when the tile is done
+                state.hold(frozenset(), keeps_overlap=False)
+            if wanted != state.held:
+                state.hold(wanted, keeps_overlap=False)
+    passing = [
+        _streamed([t for t, level in zip(tensors[i : i + 2], kept[i : i + 2]) if level is None], dict(extents) | tile)
+        for i in (0, 2)
+    ]
+    middle = tile["m"] * tile["n"]
+    held = sum(state.most for state, level in zip(states, kept) if level is not None)
+    return held + max(passing) + (middle if middle > 1 else 0), sum(state.finish() for state in states)
+
+
+def _streamed(tensors: Sequence[Tensor], box: Mapping[str, int]) -> int:
+    """Least room for some tensors of one product while each is fetched once, over all orders inside the tile."""
+    found = []
+    for order in permutations(sorted(set().union(*(tensor.indices for tensor in tensors)))):
+        room = 0
+        for tensor in tensors:
+            above = [i for i, name in enumerate(order) if name not in tensor.indices]
+            below = order[above[0] if above else len(order) :]
+            piece = 1
+            for name in below:
+                piece *= box[name] if name in tensor.indices else 1
+            room += piece if piece > 1 else 0
+        found.append(room)
+    return min(found)
