@@ -270,7 +270,20 @@ def _celu(build: Build, x: Value, node: Node) -> Value:
 
 
 def _leaky_relu(build: Build, x: Value, node: Node) -> Value:
-    slope = node.arguments.get("negative_slope", 0.01)
+    return _leaky(build, x, node.arguments.get("negative_slope", 0.01))
+
+
+def _rrelu(build: Build, node: Node) -> list[Value]:
+    """Without training: the mean slope, and the noise as it was."""
+    a = node.arguments
+    if a.get("training", False):
+        raise build.fail("its random slopes have no rule")
+    value = build.operand(a["self"])
+    done = _leaky(build, build.wide(value), (a.get("lower", 0.125) + a.get("upper", 1 / 3)) / 2)
+    return [build.cast(done, build.result().dtype), build.operand(a["noise"])]
+
+
+def _leaky(build: Build, x: Value, slope: float) -> Value:
     scaled = build.map("mul", x, slope)
     if 0 <= slope <= 1:
         return build.map("maximum", x, scaled)
@@ -378,6 +391,7 @@ RULES |= {
     "elu": _activation(_elu),
     "celu": _activation(_celu),
     "leaky_relu": _activation(_leaky_relu),
+    "rrelu_with_noise": _rrelu,
     "hardswish": _activation(_hardswish),
     "hardsigmoid": _activation(_hardsigmoid),
     "_prelu_kernel": _prelu,

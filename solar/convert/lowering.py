@@ -7,12 +7,14 @@ from functools import cache
 
 from solar.convert import (
     adaptive,
+    bags,
     contraction,
     convolution,
     copies,
     creation,
     elementwise,
     indexing,
+    linalg,
     normalisation,
     pooling,
     reduction,
@@ -42,7 +44,9 @@ FAMILIES = (
     copies,
     creation,
     indexing,
+    linalg,
     sorting,
+    bags,
 )
 
 

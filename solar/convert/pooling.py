@@ -169,9 +169,7 @@ def _average_pool_backward(rank: int) -> Rule:
         padding = _spread(a.get("padding"), rank, [0] * rank)
         outer = shape[-rank:]
         result = build.result().shape
-        shares = divided(
-            build, build.wide(gradient), _counts(a, result[-rank:], outer, kernel, stride, padding), outer
-        )
+        shares = divided(build, build.wide(gradient), _counts(a, result[-rank:], outer, kernel, stride, padding), outer)
         spread = build.unsqueeze(shares, list(range(len(shape), len(shape) + rank)))
         spread = build.expand(spread, [*shape, *kernel])
         attributes = {

@@ -20,6 +20,7 @@ from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
 from solar.errors import ExtractionError
 from solar.extract.draws import Draws
+from solar.extract.expansions import FUNCTIONS, OPERATORS
 
 # Elements; twins of larger tensors are dropped, for they are data and not bookkeeping.
 LARGEST_TWIN = 1 << 20
@@ -122,6 +123,9 @@ class KnownValues(TorchDispatchMode):
                 raise ExtractionError(f"aten.{name}: draws random numbers, which this path cannot record")
             with self:
                 return self._random.drawn(func, name, args, arguments)
+        if name in OPERATORS:
+            with self:
+                return OPERATORS[name](self.contents, *args, **arguments)
         if name in _INDEXING:
             args = self._plain_indices(name, args)
             flat = tree_flatten((args, arguments))[0]
@@ -247,6 +251,9 @@ class Literals(TorchFunctionMode):
         if func is torch.Tensor.new_tensor and not isinstance(args[1], torch.Tensor):
             arguments.setdefault("dtype", args[0].dtype)
             return self._literal(torch.tensor, args[1:], {**arguments, "device": _CPU})
+        if func in FUNCTIONS:
+            with self:
+                return FUNCTIONS[func](*args, **arguments)
         return func(*args, **arguments)
 
     def _literal(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:

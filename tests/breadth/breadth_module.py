@@ -107,10 +107,11 @@ def converted(case: Case) -> Program:
 def attested(case: Case, program: Program) -> None:
     """Raise unless the program computes what the module computes."""
     kept = {*case.option("AS_DRAWN"), *case.option("KNOWN")}
+    known = {name: value for name, value in case.draw(SEED).items() if name in case.option("KNOWN")}
 
     def inputs_for(seed: int, kind: str) -> dict[str, Any]:
         drawn = case.draw(seed)
-        chosen = {**patterned(drawn, kind), **{name: drawn[name] for name in kept}}
+        chosen = {**patterned(drawn, kind), **{name: drawn[name] for name in kept}, **known}
         if getattr(case.source, "POSITIVE", False):
             for name, value in chosen.items():
                 if isinstance(value, torch.Tensor) and value.dtype.is_floating_point and name not in kept:

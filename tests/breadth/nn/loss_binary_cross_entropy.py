@@ -3,6 +3,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+AS_DRAWN = ("y",)
+
 
 class Model(nn.Module):
     def forward(self, x, y):

@@ -3,7 +3,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-KNOWN = ("targets", "lengths", "target_lengths")
+KNOWN = ("lengths", "target_lengths")
 
 
 class Model(nn.Module):

@@ -11,6 +11,7 @@ class Model(nn.Module):
         first.mul_(0.9).add_(gradient, alpha=0.1)
         second.mul_(0.99).addcmul_(gradient, gradient, value=0.01)
         weight.mul_(1 - 0.01).addcdiv_(first / 0.19, (second / 0.0199).sqrt() + 1e-8, value=-0.1)
+        return weight
 
 
 def get_inputs():
