@@ -9,6 +9,7 @@ import fcntl
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -68,10 +69,15 @@ def dvc_environment(checkout: Path) -> dict[str, str]:
 
 
 def run_dvc(root: Path, checkout: Path, *arguments: str) -> int:
-    """Run DVC in ``root`` and return its exit code; its output goes to ours."""
+    """Run DVC in ``root`` and return its exit code; its output goes to ours, and it dies with us."""
+    from solbench.evaluate.sandbox import die_with_parent
+
     command = [sys.executable, "-m", "dvc", *arguments]
+    environment = dvc_environment(checkout)
     try:
-        return subprocess.run(command, cwd=root, env=dvc_environment(checkout), check=False).returncode
+        return subprocess.run(
+            command, cwd=root, env=environment, check=False, preexec_fn=die_with_parent
+        ).returncode  # fmt: skip
     except FileNotFoundError as error:
         raise UndecidedError(f"cannot run DVC: {error}") from None
 
@@ -157,11 +163,42 @@ def local_stages(published: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _repro(workspace: Workspace, force: bool) -> int:
+    clear_remains(workspace.root)
     arguments = ["repro", "--force"] if force else ["repro"]
     code = run_dvc(workspace.root, workspace.checkout, *arguments)
     if code != 0:
         raise PipelineError(f"dvc repro ended with {code}; the lines above name the stage and the reason")
     return 0
+
+
+def clear_remains(root: Path) -> None:
+    """Remove what a killed run left in ``root``; the caller holds the lock, so no stage of ours is running.
+
+    Temporary folders of stages, and DVC's own lock file where it cannot be read or only names processes that are no
+    running DVC: DVC believes in zombies, in a process id that was given again, and gives up at half a file.
+    """
+    for folder in (root / "store").glob(".*-*"):
+        if folder.is_dir() and not folder.is_symlink():
+            shutil.rmtree(folder, ignore_errors=True)
+    path = root / ".dvc" / "tmp" / "rwlock"
+    try:
+        held = json.loads(path.read_bytes())
+        owners = [*held.get("write", {}).values(), *(one for many in held.get("read", {}).values() for one in many)]
+        running = any(_runs_dvc(int(owner["pid"])) for owner in owners)
+    except FileNotFoundError:
+        return
+    except (ValueError, TypeError, KeyError, AttributeError):
+        running = False
+    if not running:
+        path.unlink(missing_ok=True)
+
+
+def _runs_dvc(pid: int) -> bool:
+    """Whether ``pid`` is a living DVC; a zombie has no command line."""
+    try:
+        return b"dvc" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
 
 
 def _require_dvc() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -84,3 +86,63 @@ def test_one_repro_a_workspace_and_the_lock_ends_with_its_owner(tmp_path):
         owner.wait()
     with pipeline.repro_lock(tmp_path):
         assert (tmp_path / ".solbench" / "repro.lock").read_text() == f"process {os.getpid()}"
+
+
+def test_what_a_killed_run_left_is_cleared(tmp_path):
+    rwlock = tmp_path / ".dvc" / "tmp" / "rwlock"
+    rwlock.parent.mkdir(parents=True)
+    orphan = tmp_path / "store" / ".graphs-abc"
+    kept = tmp_path / "store" / "graphs"
+    for folder in (orphan / "objects", kept):
+        folder.mkdir(parents=True)
+
+    def held_by(pid):
+        owner = {"pid": pid, "cmd": "dvc repro"}
+        return json.dumps({"write": {"/a/store/corpus": owner}, "read": {"/a/problems": [owner]}})
+
+    # No DVC: half a file, a process that is gone, one that has the id of a dead DVC.
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    for text in ('{"write": {"/a', held_by(ended.pid), held_by(os.getppid()), '{"write": []}'):
+        rwlock.write_text(text)
+        pipeline.clear_remains(tmp_path)
+        assert not rwlock.exists(), text
+    assert kept.is_dir() and not orphan.exists()
+    command = ["sh", "-c", "echo; read line; exit", "dvc"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as running:
+        assert running.stdout is not None and running.stdout.readline() == b"\n"
+        rwlock.write_text(held_by(running.pid))
+        pipeline.clear_remains(tmp_path)
+        assert rwlock.exists()
+    # Ended but not yet waited for: a zombie.
+    zombie = subprocess.Popen(["sh", "-c", "exit", "dvc"])
+    os.waitid(os.P_PID, zombie.pid, os.WEXITED | os.WNOWAIT)
+    rwlock.write_text(held_by(zombie.pid))
+    pipeline.clear_remains(tmp_path)
+    assert not rwlock.exists()
+    zombie.wait()
+
+
+def test_dvc_dies_with_its_wrapper(tmp_path):
+    """A killed ``solbench repro`` gives the lock back, so nothing of it may run on."""
+    marker = tmp_path / "pid"
+    (tmp_path / "dvc").mkdir()
+    (tmp_path / "dvc" / "__init__.py").touch()
+    (tmp_path / "dvc" / "__main__.py").write_text(
+        f"import os, time; open({str(marker)!r}, 'w').write(str(os.getpid())); time.sleep(60)"
+    )
+    code = (
+        f"from solbench import pipeline; from pathlib import Path; p = Path({str(tmp_path)!r}); pipeline.run_dvc(p, p)"
+    )
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
+    wrapper = subprocess.Popen([sys.executable, "-c", code], env=environment)
+    deadline = time.monotonic() + 20
+    while not (marker.exists() and marker.read_text()):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    wrapper.kill()
+    wrapper.wait()
+    pid = int(marker.read_text())
+    while Path(f"/proc/{pid}/cmdline").exists() and Path(f"/proc/{pid}/cmdline").read_bytes():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
