@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from solar.einsum import Program, from_dict
@@ -51,17 +52,23 @@ def machine_for(target: str) -> Machine:
     try:
         return hardware.load(target)
     except HardwareError as error:
-        raise InputError(target, str(error)) from None
+        text = str(error).removeprefix(f"{target}: ").removeprefix(f"{Path(target).name}: ")
+        raise InputError(target, text) from None
 
 
 def record_graph(instance: Mapping[str, Any], definition: Mapping[str, Any]) -> dict[str, Any]:
-    """Operator graph of one workload artifact: ``graph`` (``solar.operator-graph.v1``) or ``reason``; one is null."""
+    """Operator graph of one workload artifact: ``graph`` (``solar.operator-graph.v1``) or ``reason``; one is null.
+
+    ``definition`` carries the extraction ``path`` beside its own fields.
+    """
     from solar.graph import to_dict
 
-    loaded = Definition.load(_body(definition), instance["problem"])
+    fields = _body(definition)
+    path = fields.pop("path")
+    loaded = Definition.load(fields, instance["problem"])
     workload = Workload.load(instance["workload"], instance["problem"])
     try:
-        return {"graph": to_dict(_extracted(loaded, workload, instance["axes"])), "reason": None}
+        return {"graph": to_dict(_extracted(loaded, workload, instance["axes"], path)), "reason": None}
     except SolarError as error:
         return {"graph": None, "reason": str(error)}
 
@@ -97,7 +104,7 @@ def attested(program: Program, definition: Definition, workload: Workload) -> di
     small = reduced(definition, workload, REPLAYED_ELEMENTS)
     replayed = program
     if small.note:
-        replayed = convert.convert(_extracted(small.definition, small.workload, small.axes))
+        replayed = convert.convert(_extracted(small.definition, small.workload, small.axes, program.path))
         replayed = _structured(replayed, workload)
     return attest.attest(
         replayed,
@@ -125,14 +132,14 @@ def _seeded_inputs(small: Instance) -> Callable[[int, str], dict[str, Any]]:
     return inputs_for
 
 
-def bounds_for(problem: Problem, workload: Workload, machine: Machine) -> dict[str, Any] | str:
+def bounds_for(problem: Problem, workload: Workload, machine: Machine, *, path: str = "aten") -> dict[str, Any] | str:
     """Bound of one workload of a loaded problem (``solar.bound.v1``), or the reason why there is none."""
     from solar.bound import bound
     from solar.convert import convert
 
     axes = workload.validate_against(problem.definition, problem.key)
     try:
-        program = _structured(convert(_extracted(problem.definition, workload, axes)), workload)
+        program = _structured(convert(_extracted(problem.definition, workload, axes, path)), workload)
         return dict(bound(program, machine, rejected_formats=workload.rejected_formats))
     except SolarError as error:
         return str(error)
@@ -186,13 +193,14 @@ def structures(workload: Workload) -> dict[str, str]:
     }
 
 
-def _extracted(definition: Definition, workload: Workload, axes: Mapping[str, int]) -> OperatorGraph:
-    from solar.extract.aten import extract
+def _extracted(definition: Definition, workload: Workload, axes: Mapping[str, int], path: str) -> OperatorGraph:
+    from solar.extract import extract
     from solbench.corpus.reference import load_reference
 
     return extract(
         load_reference(definition),
         solar_inputs(definition, workload, axes),
+        path=path,
         outputs=list(definition.outputs),
         in_place=definition.in_place,
     )

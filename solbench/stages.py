@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from solbench import canonical, memo
-from solbench.errors import InputError, SolbenchError
+from solbench import canonical
 from solbench.evaluate.identity import workload_artifact
+from solbench.jobs import CONVERSION, EXTRACTION, code_of, mapped
 from solbench.workspace import StageOutput, Workspace, replace_folder, stage_output, write_file
 
 # An eager call takes about this many times the bound of the calibrated cpu model; only decides what is left out.
@@ -45,9 +45,10 @@ def graphs(workspace: Workspace, output: StageOutput) -> str:
     """Operator graph of every workload, or a record of why there is none."""
     from solbench.bounds import record_graph
 
-    jobs = list(_instances(workspace))
-    code = _code(workspace, ["solar/extract", "solar/graph.py", "solbench/bounds.py"])
-    results, computed = _mapped(workspace, "graphs", code, record_graph, jobs, _job_inputs)
+    path = workspace.parameters().path
+    jobs = [(name, instance, {**definition, "path": path}) for name, instance, definition in _instances(workspace)]
+    code = code_of(EXTRACTION)
+    results, computed = mapped(workspace.memo, "graphs", code, record_graph, [job[1:] for job in jobs])
     missing = 0
     for (name, _, _), result in zip(jobs, results, strict=True):
         if result["graph"] is not None:
@@ -68,8 +69,8 @@ def einsums(workspace: Workspace, output: StageOutput) -> str:
         graph = recorded[name]
         if graph.kind == "operator-graph":
             jobs.append((name, instance, {**definition, "graph": workspace.store.load("graphs", graph)}))
-    code = _code(workspace, _CONVERSION)
-    results, computed = _mapped(workspace, "einsums", code, convert_and_attest, jobs, _job_inputs)
+    code = code_of(CONVERSION)
+    results, computed = mapped(workspace.memo, "einsums", code, convert_and_attest, [job[1:] for job in jobs])
     missing = 0
     for (name, _, _), result in zip(jobs, results, strict=True):
         if result["program"] is None:
@@ -218,20 +219,6 @@ def site(workspace: Workspace) -> str:
     return f"{len(pages['pages'])} files"
 
 
-# What decides an IR and its attestation; the bound's own modules do not.
-_CONVERSION = (
-    "solar/einsum.py",
-    "solar/graph.py",
-    "solar/extract",
-    "solar/convert",
-    "solar/replay.py",
-    "solar/attest.py",
-    "solbench/bounds.py",
-    "solbench/inputs.py",
-    "solbench/corpus/reduce.py",
-    "solbench/corpus/reference.py",
-)
-
 Writer = Callable[[Workspace, StageOutput], str]
 STAGES: dict[str, Writer | Callable[[Workspace], str]] = {
     "corpus": corpus,
@@ -273,59 +260,6 @@ def _instances(workspace: Workspace) -> Iterable[Job]:
         yield name, instance, loaded[problem]
 
 
-def _job_inputs(job: Job) -> Any:
-    _, instance, definition = job
-    return [canonical.digest(canonical.dumps(value)) for value in (instance, definition)]
-
-
-def _mapped(
-    workspace: Workspace,
-    stage: str,
-    code: str,
-    function: Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]],
-    jobs: Sequence[Job],
-    inputs: Callable[[Job], Any],
-) -> tuple[list[dict[str, Any]], int]:
-    """``function`` over ``jobs``, from the memo or computed in processes; results in the order of the jobs."""
-    import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor
-    from concurrent.futures.process import BrokenProcessPool
-
-    known = memo.Memo(workspace.memo)
-    keys = [memo.key(stage, code, inputs(job)) for job in jobs]
-    results: dict[int, dict[str, Any]] = {}
-    for position, key in enumerate(keys):
-        found = known.get(key)
-        if found is not None:
-            results[position] = found
-    missing = [position for position in range(len(jobs)) if position not in results]
-    workers = min(len(missing), os.cpu_count() or 1)
-    if workers:
-        context = multiprocessing.get_context("spawn")
-        try:
-            with ProcessPoolExecutor(workers, mp_context=context, initializer=_worker_start) as pool:
-                futures = {p: pool.submit(function, jobs[p][1], jobs[p][2]) for p in missing}
-                for position, future in futures.items():
-                    results[position] = future.result()
-                    known.put(keys[position], results[position])
-        except BrokenProcessPool:
-            raise SolbenchError(
-                f"{stage}: a worker process died (out of memory?); run again, finished work is kept"
-            ) from None
-    return [results[position] for position in range(len(jobs))], len(missing)
-
-
-def _worker_start() -> None:
-    """Worker processes die with their stage and compute on one thread each."""
-    import ctypes
-    import signal
-
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-    import torch
-
-    torch.set_num_threads(1)
-
-
 def _die_with_dvc() -> None:
     """End this process when DVC is killed: an orphaned stage must not write into the next run's output."""
     ancestors = _dvc_ancestors()
@@ -362,18 +296,6 @@ def _dvc_ancestors() -> list[int]:
             return found
         pid = parent
     return []
-
-
-def _code(workspace: Workspace, paths: Sequence[str]) -> str:
-    """Digest of the code below ``paths`` and of the tools whose version decides the result."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        tools = [f"torch {version('torch').partition('+')[0]}"]
-    except PackageNotFoundError:
-        raise InputError("torch", "is not installed; run `pip install 'solbench[run]'`") from None
-    package_root = Path(__file__).resolve().parent.parent
-    return memo.code_digest([package_root / path for path in paths], tools)
 
 
 def _machines(workspace: Workspace) -> list[Any]:

@@ -26,7 +26,7 @@ class Parameters(Value):
     """``params.yaml``: everything a release depends on beside its inputs."""
 
     release: Literal["published", "local"]
-    path: Literal["aten"]
+    path: Literal["aten", "torchview"]
     targets: tuple[str, ...]
     protocol: Literal["quick", "full"]
     max_call_s: float = Field(gt=0)

@@ -39,7 +39,7 @@ def _functions() -> dict[str, Callable[..., Any]]:
     for method in vars(torch.Tensor).values():
         if callable(method) and not method.__name__.startswith("_"):
             found.setdefault(f"torch.Tensor.{method.__name__}", method)
-    for factory in _device_constructors():
+    for factory in filter(None, _device_constructors()):
         if getattr(torch, factory.__name__, None) is factory:
             found[f"torch.{factory.__name__}"] = factory
     return {name: found[name] for name in sorted(found) if name not in _REFUSED}
