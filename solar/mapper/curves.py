@@ -65,6 +65,6 @@ def pareto(capacity: Any, traffic: Any) -> list[tuple[int, int]]:
     sizes, moved = capacity.ravel(), traffic.ravel()
     order = np.lexsort((moved, sizes))
     moved = moved[order]
-    drops = np.ones(len(moved), dtype=bool)
+    drops: Any = np.ones(len(moved), dtype=bool)
     drops[1:] = moved[1:] < np.minimum.accumulate(moved)[:-1]
     return list(zip(sizes[order][drops].tolist(), moved[drops].tolist()))

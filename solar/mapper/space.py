@@ -80,7 +80,7 @@ def _dimensions(
     extents: Mapping[str, int], forms: Sequence[Mapping[str, Any]], shape: Sequence[int], where: str
 ) -> tuple[frozenset[str], tuple[tuple[str, int, str, int, int, int], ...]]:
     ranks: set[str] = set()
-    windows = []
+    windows: list[tuple[str, int, str, int, int, int]] = []
     # Plain dimensions first: given their ranks, what else they occur in has one unknown less.
     for form, size in sorted(zip(forms, shape), key=lambda pair: len(pair[0]["terms"])):
         steps: dict[str, int] = {}
@@ -120,24 +120,22 @@ def _separate(fresh: Sequence[tuple[int, str]], extents: Mapping[str, int]) -> s
 def space(extents: Mapping[str, int], accesses: Sequence[Indexing]) -> Space:
     """Take out batch ranks, merge equal ones, and number what is left in an order that names do not decide."""
     windowed = {index for access in accesses for window in access.windows for index in (window[0], window[2])}
-    groups: dict[tuple[int, ...], list[str]] = {}
+    groups: dict[tuple[Any, ...], list[str]] = {}
     batch = 1
-    singles: list[tuple[Any, str]] = []
     for name, extent in extents.items():
         users = tuple(t for t, access in enumerate(accesses) if name in access.ranks)
         if name in windowed:
-            roles = sorted(
-                (t, w.index(name), w[1], w[3:]) for t, a in enumerate(accesses) for w in a.windows if name in w
+            roles = tuple(
+                sorted((t, w.index(name), w[1], w[3:]) for t, a in enumerate(accesses) for w in a.windows if name in w)
             )
-            singles.append(((1, users, extent, roles), name))
+            groups.setdefault((1, users, roles, extent, name), []).append(name)
         elif len(users) == len(accesses):
             batch *= extent
         elif users:  # an index that no tensor has moves nothing
-            groups.setdefault(users, []).append(name)
-    merged = [((0, users, math.prod(extents[name] for name in names), []), names) for users, names in groups.items()]
-    order = sorted([*merged, *((key, [name]) for key, name in singles)], key=lambda pair: pair[0])
-    number = {name: rank for rank, (_, names) in enumerate(order) for name in names}
-    sizes = [key[2] for key, _ in order]
+            groups.setdefault((0, users), []).append(name)
+    ordered = [names for _, names in sorted(groups.items())]
+    number = {name: rank for rank, names in enumerate(ordered) for name in names}
+    sizes = [math.prod(extents[name] for name in names) for names in ordered]
     single = any(not window[2] for access in accesses for window in access.windows)
     if single:  # the second rank of a padded dimension of one index: one position, never looped over
         number[""] = len(sizes)

@@ -61,13 +61,13 @@ def cover(window: Window, p_extent: int, r_extent: int, p_tiles: tuple[int, ...]
     """Count by closed form per tile, exactly, also at ragged tiles and at the padding."""
     import numpy as np
 
-    shape = (len(p_tiles), len(r_tiles))
-    held, total, along_p, along_r = (np.zeros(shape, dtype=np.int64) for _ in range(4))
+    counts: Any = np.zeros((4, len(p_tiles), len(r_tiles)), dtype=np.int64)
+    held, total, along_p, along_r = counts
     for i, p_tile in enumerate(p_tiles):
-        p = np.arange(0, p_extent, p_tile, dtype=np.int64)[:, None]
+        p: Any = np.arange(0, p_extent, p_tile, dtype=np.int64)[:, None]
         a = np.minimum(p_tile, p_extent - p)
         for j, r_tile in enumerate(r_tiles):
-            r = np.arange(0, r_extent, r_tile, dtype=np.int64)[None, :]
+            r: Any = np.arange(0, r_extent, r_tile, dtype=np.int64)[None, :]
             b = np.minimum(r_tile, r_extent - r)
             tile = _distinct(window, a, b, p, r)
             held[i, j], total[i, j] = tile.max(), tile.sum()
