@@ -57,7 +57,7 @@ def _settled(chains: Chains) -> frozenset[str]:
         output = op.outputs[0]
         if op.kind == "einsum":
             exists = rg.count(demand.rooted.get(output, ())) >= rg.count(demand.needed.get(output, ()))
-            if exists and len(op.operands) == 2 and _has_full_rank(op):
+            if exists and len(op.operands) == 2 and has_full_rank(op):
                 found.add(output)
         elif is_pointwise_linear(program, op):
             parts = [name for name in op.operands if name in found]
@@ -72,7 +72,7 @@ def _settled(chains: Chains) -> frozenset[str]:
     return frozenset(found)
 
 
-def _has_full_rank(op: Op) -> bool:
+def has_full_rank(op: Op) -> bool:
     """Whether the summed extents are no smaller than what one of two operands alone brings to the result."""
     sizes, output = op.attributes["indices"], set(op.attributes["output"])
     own = [{index for form in forms for index, _ in form["terms"]} for forms in op.attributes["operands"]]
@@ -86,7 +86,8 @@ def bearing_tensors(program: Program) -> frozenset[str]:
     for op in program.ops:
         linear = op.operands[:1] if op.function == "div" else op.operands
         if (op.kind == "einsum" and len(op.operands) > 1) or (
-            (is_summing(op) or is_pointwise_linear(program, op)) and any(name in found for name in linear)
+            (is_summing(op) or op.function == "fold" or is_pointwise_linear(program, op))
+            and any(name in found for name in linear)
         ):
             found.update(op.outputs)
     return frozenset(found)

@@ -97,7 +97,7 @@ def _operations(
     if op.kind == "reduce":
         if op.function in ("any", "all"):
             return size
-        if output in bearing or (op.function == "fold" and op.operands[0] in bearing):
+        if output in bearing:
             return 0
         return max(0, min(_read(demand, op) - size, folded.get(op.operands[0], 0)))
     if op.kind == "einsum" and len(op.operands) == 1:
@@ -138,10 +138,10 @@ def _repeats_scaling(op: Op, producers: Mapping[str, Op]) -> bool:
 
 
 def _feeding(program: Program, demand: Demand) -> frozenset[str]:
-    """Tensors that a contraction of two operands reads, through linear steps."""
+    """Tensors that a contraction of two operands or a triangular system reads, through linear steps."""
     found: set[str] = set()
     for op in reversed(program.ops):
-        if op.kind == "einsum" and len(op.operands) > 1:
+        if (op.kind == "einsum" and len(op.operands) > 1) or op.function == "triangular_solve":
             if any(_touched(demand.needed.get(name, ())) for name in op.outputs):
                 found.update(op.operands)
         elif is_pointwise_linear(program, op) and any(name in found for name in op.outputs):
