@@ -40,7 +40,7 @@ def _embedding_bag(build: Build, node: Node) -> Sequence[Value | None]:
         starts = build.slice(offsets, 0, 0, bags)
         owner = build.map("sub", build.index("searchsorted", [starts, numbers], [count], "int64", right=True), 1)
         total = _gathered(build, wide, owner, bags, mode == _MAX)
-        sizes = _gathered(build, ones, owner, bags, False) if mode == _MEAN or mode == _MAX else None
+        sizes = _gathered(build, ones, owner, bags, False) if mode in (_MEAN, _MAX) else None
     if sizes is not None:
         sizes = build.unsqueeze(sizes, [1])
         if mode == _MAX:

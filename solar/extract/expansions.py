@@ -27,8 +27,8 @@ def ctc_loss(
     blank: int = 0,
     zero_infinity: bool = False,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Negative log likelihood [N] of ``targets`` ([N, S] or all in a row) under ``log_probs`` [T, N, C], twice: PyTorch gives
-    the recursion's rows beside it.
+    """Negative log likelihood [N] of ``targets`` ([N, S] or all in a row) under ``log_probs`` [T, N, C]; twice, for
+    PyTorch gives the rows of its recursion beside it.
 
     Forward recursion (A. Graves et al., "Connectionist temporal classification", ICML 2006, eq. 6 to 8) over blanks b
     and labels l: b'[j] = b[j] + l[j-1], l'[j] = l[j] + (b'[j] if the label differs from the one before else b[j]), each
