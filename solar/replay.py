@@ -16,6 +16,7 @@ from torch import Tensor
 
 from solar.einsum import Op, Program, validate
 from solar.errors import ReplayError
+from solar.opaque import OPAQUE
 
 _FLOAT8 = (torch.float8_e4m3fn, torch.float8_e5m2)
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -87,6 +88,8 @@ def run_op(program: Program, op: Op, operands: list[Tensor]) -> Sequence[Tensor]
                 return [_create(op.function, attributes, shape, dtype)]
             case "cast":
                 return [operands[0].to(dtype)]
+            case "opaque":
+                return OPAQUE[op.function](operands, attributes)
     except KeyError as error:
         raise ReplayError(f"ops.{op.name}: {op.kind} {op.function}: no {error.args[0]!r} known to the replay") from None
     except (RuntimeError, IndexError, TypeError, ValueError, AttributeError) as error:

@@ -23,6 +23,9 @@ from solar.bound.views import align, pull_copy, pull_view, written_by
 from solar.einsum import DTYPE_BITS, Op, Program
 from solar.errors import GraphError
 
+# Opaque operations whose count is known: factors of a matrix; and results that count where all of them is wanted.
+FACTORISATIONS = frozenset(("cholesky", "lu", "qr_triangle"))
+SYSTEMS = frozenset(("triangular_solve", "lu_inverse", "qr"))
 # Elementwise functions that are linear in (one of) their tensors, and one that takes a linear part.
 POINTWISE_LINEAR = frozenset(("add", "sub", "neg", "mul", "identity", "tril", "triu"))
 
@@ -54,6 +57,28 @@ def _real(program: Program, name: str) -> bool:
 def is_summing(op: Op) -> bool:
     """Whether an op is linear but sums over dimensions: a contraction, a sum."""
     return op.kind == "einsum" or (op.kind == "reduce" and op.function == "sum")
+
+
+def is_decided(program: Program, op: Op, wants: Sequence[Region]) -> bool:
+    """Whether these parts of the results of an opaque operation depend on all that it reads."""
+    if op.function in FACTORISATIONS:
+        batch = len(program.tensors[op.operands[0]].shape) - 2
+        return any(_holds_last(block, batch) for region in wants for block in region)
+    if op.function in SYSTEMS:
+        return rg.count(wants[0]) >= program.tensors[op.outputs[0]].elements
+    return any(not block.empty for region in wants for block in region)
+
+
+def _holds_last(block: Block, batch: int) -> bool:
+    """Every matrix of the batch (so many dimensions), and of each the element at the end."""
+    if any(not axis.full for axis in block.axes[:batch]):
+        return False
+    axes = list(block.axes)
+    for dim in range(batch, len(axes)):
+        if axes[dim].unplaced is not None or axes[dim].extent - 1 not in axes[dim]:
+            return False
+        axes[dim] = ax.run(axes[dim].extent, axes[dim].extent - 1, axes[dim].extent)
+    return all(p.first >= batch and p.second >= batch and rg.count_pair(p, axes[p.first], axes[p.second]) for p in block.pairs)
 
 
 def demand(program: Program, facts: Facts, cancelled: frozenset[tuple[str, int]] = frozenset()) -> Demand:
@@ -89,6 +114,8 @@ def demand(program: Program, facts: Facts, cancelled: frozenset[tuple[str, int]]
         else:
             through = pulled
         for position, (name, blocks) in enumerate(zip(op.operands, through, strict=True)):
+            if op.function == "triangular_solve" and position == 1:
+                continue  # linear: the right side need not exist as such
             if op.function == "div" and position == 1:
                 blocks = pulled[1]  # a reciprocal is not linear
             rooted[name] = rg.unite(rooted.get(name, ()), blocks)
@@ -211,7 +238,8 @@ class _Reader:
 
     def _whole_lines(self, op: Op, wants: Sequence[Region], shapes: Sequence[tuple[int, ...]]) -> list[Region]:
         if op.kind == "opaque":
-            return [(everything(shape),) for shape in shapes]
+            decided = is_decided(self.program, op, wants)
+            return [(everything(shape),) if decided else () for shape in shapes]
         result: list[Region] = [() for _ in op.operands]
         dim = op.attributes.get("dim")
         for wanted in wants:

@@ -62,7 +62,7 @@ def gather_facts(program: Program) -> Facts:
             patterns[name] = Pattern(Block(everything(shape).axes, (triangle,)), 1, 0)
             fixed.add(name)
     for op in program.ops:
-        if op.kind != "opaque" and op.function != "random" and all(name in fixed for name in op.operands):
+        if op.function != "random" and all(name in fixed for name in op.operands):
             fixed.update(op.outputs)
         for output in op.outputs:
             uniform[output] |= _uniform(program, op, output, uniform)
@@ -369,6 +369,12 @@ def _uniform(program: Program, op: Op, output: str, uniform: Mapping[str, frozen
             lead = len(shape) - len(theirs)
             shared &= {*range(lead), *(i + lead for i in uniform[name])}
         return frozenset(shared)
+    if op.kind == "opaque" or op.function in ("tril", "triu"):
+        # Whole matrices repeat.
+        return frozenset(i for i in own.intersection(*(uniform[n] for n in op.operands)) if i < len(operand) - 2)
+    if op.kind in ("sort", "scan") or op.function in ("gather", "index_select"):
+        same = own & uniform[op.operands[1]] if op.function == "gather" else own
+        return same - {op.attributes["dim"]}
     if op.kind == "einsum":
         names = op.attributes["output"]
         changing = {

@@ -24,7 +24,7 @@ def shared(program: Program) -> Program:
         operands = tuple(alias.get(name, name) for name in op.operands)
         if operands != op.operands:
             op = replace(op, operands=operands)
-        if op.function == "random" or op.kind == "opaque":
+        if op.function == "random":
             ops.append(op)
             continue
         outputs = tuple((program.tensors[name].shape, program.tensors[name].dtype) for name in op.outputs)

@@ -9,11 +9,12 @@ format that the checks admit) is faster. Nothing here depends on PyTorch, NumPy,
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from solar.bound.cancellation import cancelled
 from solar.bound.chains import Priced, price_contractions
+from solar.bound.declared import declared_work, is_counted
 from solar.bound.demand import Demand, demand
 from solar.bound.einsums import products_as_written
 from solar.bound.facts import IGNORED, Facts, gather_facts, scalars_of
@@ -73,7 +74,8 @@ def _bound(program: Program, machine: Machine, rejected: tuple[str, ...]) -> dic
     contractions = price_contractions(program, facts, wanted, prices, narrowest)
     elementwise = elementwise_work(program, facts, wanted)
     opaque = [op for op in program.ops if op.kind == "opaque" and any(wanted.needed.get(n) for n in op.outputs)]
-    compute = _compute(program, machine, prices, contractions, elementwise, opaque)
+    declared = declared_work(program, facts, wanted.needed)
+    compute = _compute(program, machine, prices, contractions, elementwise, opaque, declared)
     tensors = moved(program, facts, wanted)
     memory = _memory(machine, tensors)
     engines: dict[str, list[float]] = {}
@@ -83,7 +85,7 @@ def _bound(program: Program, machine: Machine, rejected: tuple[str, ...]) -> dic
     binds = max(terms, key=lambda name: (terms[name], name == "memory"))
     macs = {op.name: _written(program, facts, wanted, op, live_only=True) for op in _einsums(program, wanted)}
     dense = sum(_written(program, facts, wanted, op, live_only=False) for op in _einsums(program, wanted))
-    names = sorted({op.function for op in opaque})
+    names = sorted({op.function for op in opaque if not is_counted(op)})
     return {
         "schema": SCHEMA,
         "target": machine.name,
@@ -98,7 +100,7 @@ def _bound(program: Program, machine: Machine, rejected: tuple[str, ...]) -> dic
         "macs": sum(macs.values()),
         "dense_macs": dense,
         "flops": 2 * sum(macs.values()),
-        "terms": _terms(program, wanted, contractions, elementwise, opaque),
+        "terms": _terms(program, wanted, contractions, elementwise, declared),
         "tensors": [
             {"name": t.name, "role": t.role, "live_bytes": t.live_bytes, "declared_bytes": t.declared_bytes}
             for t in tensors
@@ -120,7 +122,7 @@ def _written(program: Program, facts: Facts, wanted: Demand, op: Op, *, live_onl
 
 def _compute(
     program: Program, machine: Machine, prices: Prices, contractions: Sequence[Priced],
-    elementwise: Sequence[Elementwise], opaque: Sequence[Op],
+    elementwise: Sequence[Elementwise], opaque: Sequence[Op], declared: Mapping[str, int],
 ) -> list[dict[str, Any]]:  # fmt: skip
     """Work by engine and mode, with the rate it is divided by."""
     parts: dict[tuple[str, str], tuple[list[float], Any]] = {}
@@ -133,9 +135,8 @@ def _compute(
         parts.setdefault(("valu", "elementwise"), ([], rate))[0].append(float(sum(e.operations for e in elementwise)))
     for op in opaque:
         price = _opaque_price(program, prices, op)
-        operations = 0 if price is None else op.attributes.get("ops") or 0
-        if price is not None and operations > 0:
-            parts.setdefault((price.engine, price.mode), ([], price.rate))[0].append(float(operations))
+        if price is not None and declared.get(op.name, 0) > 0:
+            parts.setdefault((price.engine, price.mode), ([], price.rate))[0].append(float(declared[op.name]))
     found = []
     for (engine, mode), (work, rate) in sorted(parts.items(), key=lambda item: item[0]):
         operations = math.fsum(work)
@@ -181,12 +182,11 @@ def _memory(machine: Machine, tensors: Sequence[Moved]) -> dict[str, Any]:
 
 def _terms(
     program: Program, wanted: Demand, contractions: Sequence[Priced], elementwise: Sequence[Elementwise],
-    opaque: Sequence[Op],
+    declared: Mapping[str, int],
 ) -> list[dict[str, Any]]:  # fmt: skip
     """One entry per live operation: what it is charged (nothing where its work is part of another's)."""
     priced = {item.op: item for item in contractions}
     operations = {item.op: item.operations for item in elementwise}
-    named = {op.name for op in opaque}
     found = []
     for op in program.ops:
         if not any(wanted.needed.get(name) for name in op.outputs):
@@ -201,8 +201,8 @@ def _terms(
             work = math.fsum(2 * step.price.products * step.multiply_adds for step in steps)
         elif op.name in operations:
             engine, mode, work = "valu", "elementwise", float(operations[op.name])
-        elif op.name in named:
-            mode, work = "declared", float(op.attributes.get("ops") or 0)
+        elif op.name in declared:
+            mode, work = "declared", float(declared[op.name])
         found.append(
             {"op": op.name, "kind": op.kind, "function": op.function, "engine": engine, "mode": mode, "work": work}
         )
@@ -257,8 +257,11 @@ def _looseness(
         found.append("unknown indices are taken to name as few elements as they can")
     if any(_unsettled(program, facts, op) for op in program.ops):
         found.append("unknown conditions are taken to choose the branch that needs less")
-    if opaque:
-        found.append(f"not decomposed: {', '.join(sorted({op.function for op in opaque}))}")
+    uncounted = sorted({op.function for op in opaque if not is_counted(op)})
+    if uncounted:
+        found.append(f"not decomposed: {', '.join(uncounted)}")
+    if any(is_counted(op) for op in opaque):
+        found.append("a factorisation counts as of a symmetric matrix; a system only where its solution must exist")
     if not found:
         found.append("none known: bytes and operations are those that any kernel needs")
     return found

@@ -74,7 +74,12 @@ create: full{value}, empty{} (content without meaning), arange{start,step}, eye{
   geometric, cauchy or log_normal numbers in dtype ``drawn``, row-major, from PyTorch's CPU generator of that seed; the
   draws of one stream follow each other in the order of the program.
 cast: ``cast`` {} to the result's dtype: to a narrower float nearest-even, float to integer towards zero.
-opaque {ops}: priced by ``ops`` operations, not decomposed.
+opaque {ops}: not decomposed. ``ops`` counts one matrix of the batch (all dimensions of operand 0 but the last two);
+  without it the bound names the function as uncounted. cholesky{} (lower triangle: lower factor), lu{} (matrix: packed
+  factors, LAPACK's pivots, permutation p with row i of L U = row p[i] of the matrix, diagonal of U whose first element
+  takes the permutation's sign), triangular_solve{upper,unit} (triangle, right side), lu_inverse{} (packed,
+  permutation), qr{complete} (Q, R), qr_triangle{} (R); not counted: eigh{} (lower triangle: values, vectors),
+  svd{full} (U, values, V transposed), matrix_exp{}.
 """
 
 from solar.convert.lowering import convert
