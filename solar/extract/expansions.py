@@ -1,4 +1,6 @@
-"""Functions that stage 1 writes out itself, since PyTorch's own form asks for contents that no meta tensor has."""
+"""Public functions that stage 1 writes out itself: PyTorch's own form asks for contents that no meta tensor has, or has
+no gradient there. What decides the work (lengths, labels) has to be known; its ``tolist`` says so otherwise.
+"""
 
 from __future__ import annotations
 
@@ -8,35 +10,33 @@ from typing import Any
 
 import torch
 from torch.nn import functional
-from torch.utils._python_dispatch import _disable_current_modes
-
-from solar.errors import ExtractionError
-
-Contents = Callable[[torch.Tensor], torch.Tensor | None]
 
 # Logarithm of what cannot happen: finite, so that differences stay numbers.
 _NEVER = -1e30
 
 
 def ctc_loss(
-    contents: Contents,
     log_probs: torch.Tensor,
     targets: torch.Tensor,
     input_lengths: Any,
     target_lengths: Any,
     blank: int = 0,
+    reduction: str | int = "mean",
     zero_infinity: bool = False,
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Negative log likelihood [N] of ``targets`` ([N, S] or all in a row) under ``log_probs`` [T, N, C]; twice, for
-    PyTorch gives the rows of its recursion beside it.
+) -> torch.Tensor:
+    """Negative log likelihood of ``targets`` ([N, S] or all in a row) under ``log_probs`` [T, N, C].
 
     Forward recursion (A. Graves et al., "Connectionist temporal classification", ICML 2006, eq. 6 to 8) over blanks b
     and labels l: b'[j] = b[j] + l[j-1], l'[j] = l[j] + (b'[j] if the label differs from the one before else b[j]), each
     times the frame's probability, in logarithms. Only what a start can have reached is computed, and of a sample only
     the frames that it has.
     """
-    frames, counts = (_numbers("_ctc_loss", "lengths", v, contents) for v in (input_lengths, target_lengths))
-    if log_probs.dim() == 2:
+    frames, counts = (
+        value.reshape(-1).tolist() if isinstance(value, torch.Tensor) else list(value)
+        for value in (input_lengths, target_lengths)
+    )
+    single = log_probs.dim() == 2
+    if single:
         log_probs, targets = log_probs.unsqueeze(1), targets.reshape(1, -1)
     longest = max(counts)
     targets = _table(targets, counts, longest, blank)
@@ -77,17 +77,11 @@ def ctc_loss(
     order = [n for group, _ in ended for n in group]
     loss = torch.cat([value for _, value in ended]).index_select(0, _whole([order.index(n) for n in range(len(order))]))
     loss = torch.where(loss > -_NEVER / 10, 0.0 if zero_infinity else math.inf, loss)
-    return loss, loss
-
-
-def _numbers(operator: str, what: str, value: Any, contents: Contents) -> list[int]:
-    if not isinstance(value, torch.Tensor):
-        return list(value)
-    known = contents(value)
-    if known is None:
-        raise ExtractionError(f"aten.{operator}: its {what} decide the work, and their values are not declared")
-    with _disable_current_modes():
-        return known.flatten().tolist()
+    if reduction in ("none", 0):
+        return loss.squeeze(0) if single else loss
+    if reduction in ("sum", 2):
+        return loss.sum()
+    return (loss / torch.tensor([max(count, 1) for count in counts], dtype=loss.dtype)).mean()
 
 
 def _whole(values: Sequence[int]) -> torch.Tensor:
@@ -114,14 +108,37 @@ def _table(targets: torch.Tensor, counts: Sequence[int], longest: int, blank: in
     )
 
 
+def multi_margin_loss(
+    scores: torch.Tensor,
+    target: torch.Tensor,
+    p: int = 1,
+    margin: float = 1.0,
+    weight: torch.Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> torch.Tensor:
+    """Per sample the sum of max(0, margin - x[y] + x[i])^p / C over the classes i other than y, weighted by y."""
+    rows, column = torch.atleast_2d(scores), target.reshape(-1, 1)
+    terms = torch.relu(margin - rows.gather(1, column) + rows)
+    terms = terms * terms if p == 2 else terms
+    terms = torch.where(torch.arange(rows.shape[1]) == column, 0.0, terms)
+    loss = terms.sum(1) / rows.shape[1]
+    loss = loss if weight is None else loss * weight[column.squeeze(1)]
+    return _reduced(loss.reshape(scores.shape[:-1]), size_average, reduce, reduction)
+
+
 def multilabel_margin_loss(
-    contents: Contents, scores: torch.Tensor, target: torch.Tensor, reduction: int
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Sum of max(0, 1 - x[y] + x[i]) / C over the labels y of a sample (those before its first -1) and the classes i
-    that are none of them; and which classes are labels."""
+    scores: torch.Tensor,
+    target: torch.Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> torch.Tensor:
+    """Per sample the sum of max(0, 1 - x[y] + x[i]) / C over its labels y (those before the first -1) and the classes i
+    that are none of them."""
     classes = scores.shape[-1]
-    labels = _numbers("multilabel_margin_loss_forward", "labels", target, contents)
-    samples = [labels[start : start + classes] for start in range(0, len(labels), classes)]
+    samples = torch.atleast_2d(target).tolist()
     chosen = [row[: row.index(-1)] if -1 in row else row for row in samples]
     pairs = [
         (n, n * classes + label, n * classes + other)
@@ -133,12 +150,8 @@ def multilabel_margin_loss(
     flat = scores.reshape(-1)
     own, theirs = (flat.index_select(0, _whole([pair[side] for pair in pairs])) for side in (1, 2))
     terms = torch.relu(1 - own + theirs) / classes
-    is_label = torch.tensor([[float(i in row) for i in range(classes)] for row in chosen], dtype=scores.dtype)
-    is_label = is_label.reshape(scores.shape)
-    if reduction:
-        return terms.sum() / (len(chosen) if reduction == 1 else 1), is_label
     totals = terms.new_zeros(len(chosen)).index_add(0, _whole([n for n, _, _ in pairs]), terms)
-    return totals.reshape(scores.shape[:-1]), is_label
+    return _reduced(totals.reshape(scores.shape[:-1]), size_average, reduce, reduction)
 
 
 def gaussian_nll_loss(
@@ -157,29 +170,20 @@ def gaussian_nll_loss(
         variance.clamp_(min=eps)
     loss = 0.5 * (torch.log(variance) + (input - target) ** 2 / variance)
     loss = loss + 0.5 * math.log(2 * math.pi) if full else loss
+    return _reduced(loss, None, None, reduction)
+
+
+def _reduced(loss: torch.Tensor, size_average: bool | None, reduce: bool | None, reduction: str) -> torch.Tensor:
+    """``size_average`` and ``reduce`` are the old words for a reduction."""
+    if size_average is not None or reduce is not None:
+        reduction = "none" if reduce is False else "sum" if size_average is False else "mean"
     return loss if reduction == "none" else loss.mean() if reduction == "mean" else loss.sum()
 
 
-def _ctc_loss_of_tensors(
-    log_probs: torch.Tensor,
-    targets: torch.Tensor,
-    input_lengths: Any,
-    target_lengths: Any,
-    blank: int = 0,
-    reduction: str = "mean",
-    zero_infinity: bool = False,
-) -> torch.Tensor:
-    """PyTorch cannot make a tensor of lengths that are numbers on the meta device."""
-    lengths = [v if isinstance(v, torch.Tensor) else torch.tensor(v) for v in (input_lengths, target_lengths)]
-    code = ("none", "mean", "sum").index(reduction)
-    return torch.ctc_loss(log_probs, targets, *lengths, blank, code, zero_infinity)
-
-
-OPERATORS: dict[str, Callable[..., Any]] = {
-    "_ctc_loss": ctc_loss,
-    "multilabel_margin_loss_forward": multilabel_margin_loss,
-}
 FUNCTIONS: dict[Any, Callable[..., Any]] = {
+    functional.ctc_loss: ctc_loss,
+    torch.ctc_loss: ctc_loss,
     functional.gaussian_nll_loss: gaussian_nll_loss,
-    functional.ctc_loss: _ctc_loss_of_tensors,
+    functional.multi_margin_loss: multi_margin_loss,
+    functional.multilabel_margin_loss: multilabel_margin_loss,
 }
