@@ -90,20 +90,16 @@ def load(path: Path, *, seed: int = SEED, real: bool = False, sizes: Mapping[str
 
 def constants(path: Path) -> dict[str, int]:
     """Whole numbers above 1 that a file assigns to names at its top level: usually its sizes."""
-    return {
-        target.id: statement.value.value
-        for statement in _source(path).body
-        for target in _constant_targets(statement)
-        if statement.value.value > 1  # type: ignore[attr-defined]
-    }
+    return {name: size for _, names, size in _assigned(_source(path)) for name in names if size > 1}
 
 
-def _constant_targets(statement: ast.stmt) -> list[ast.Name]:
-    """Names that a statement sets to one whole number."""
-    if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Constant):
-        return []
-    named = [target for target in statement.targets if isinstance(target, ast.Name)]
-    return named if type(statement.value.value) is int and len(named) == len(statement.targets) else []
+def _assigned(source: ast.Module) -> Iterator[tuple[ast.Assign, list[str], int]]:
+    """Statements at the top level that set names to one whole number."""
+    for statement in source.body:
+        if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant):
+            names = [target.id for target in statement.targets if isinstance(target, ast.Name)]
+            if type(statement.value.value) is int and len(names) == len(statement.targets):
+                yield statement, names, statement.value.value
 
 
 def _source(path: Path) -> ast.Module:
@@ -123,10 +119,8 @@ def _differentiates(source: ast.Module) -> bool:
 
 
 def _executed(path: Path, source: ast.Module, sizes: Mapping[str, int]) -> ModuleType:
-    for statement in source.body:
-        for target in _constant_targets(statement):
-            if target.id in sizes:
-                statement.value = ast.copy_location(ast.Constant(sizes[target.id]), target)  # type: ignore[attr-defined]
+    for statement, names, size in _assigned(source):
+        statement.value = ast.copy_location(ast.Constant(sizes.get(names[0], size)), statement.value)
     namespace = ModuleType(_MODULE_NAME)
     namespace.__file__ = str(path)
     sys.modules[_MODULE_NAME] = namespace  # where dataclasses and annotations look names up
@@ -276,7 +270,7 @@ class _Loaded:
             with Devices(self._device):
                 return self._called(*arguments, **keywords)
         except SystemExit as error:
-            raise ExtractionError(f"{self._path.name}: the call ends in sys.exit({error.code!r})") from None
+            raise ExtractionError(f"the call ends in sys.exit({error.code!r})") from None
         finally:
             for place, value in before:
                 place.store[place.key] = value

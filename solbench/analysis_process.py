@@ -37,16 +37,24 @@ def main(folder: str) -> None:
     mapped = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
     sandbox.confine(folder, memory_bytes=mapped + MEMORY_BYTES, cpu_s=asked["limits"]["cpu_s"])
     warnings.simplefilter("ignore")
-    answer: dict[str, Any] | None = None
-    try:
-        for name, artifact in artifacts_of(request).items():
-            kind = str(artifact.get("kind", FILES[name]))
-            (Path(folder) / "out" / name).write_bytes(store.encode(kind, artifact))
-    except BaseException as error:  # noqa: BLE001 (a process boundary: whatever was raised is the answer)
-        answer = {"message": _line(request, error), "exit_code": _exit_code(request, error)}
-    (Path(folder) / "answer.json").write_text(json.dumps(answer))
+    refusal = answer(request, Path(folder) / "out")
+    (Path(folder) / "answer.json").write_text(json.dumps(refusal))
     sys.stdout.flush()
     os._exit(0)  # nothing that the analysed code left behind runs on
+
+
+def answer(request: Request, out: Path) -> dict[str, Any] | None:
+    """Write every artifact below ``out``; where there is no analysis, its reason: ``message``, ``exit_code``."""
+    try:
+        encoded = {
+            name: store.encode(str(artifact.get("kind", FILES[name])), artifact)
+            for name, artifact in artifacts_of(request).items()
+        }
+    except BaseException as error:  # noqa: BLE001 (a process boundary: whatever was raised is the answer)
+        return {"message": _line(request, error), "exit_code": _exit_code(request, error)}
+    for name, data in encoded.items():
+        (out / name).write_bytes(data)
+    return None
 
 
 def artifacts_of(request: Request) -> Artifacts:
@@ -189,9 +197,8 @@ def _require_listed(file: Path, data: bytes) -> None:
     listed = canonical.parse(read_text(beside).encode(), str(beside))
     entries = listed.get("files") if isinstance(listed, dict) and listed.get("schema") == MANIFEST_SCHEMA else None
     entry = entries.get(file.name) if isinstance(entries, dict) else None
-    if entry is None:
-        raise InputError(str(beside), f"lists no {file.name}; move the file elsewhere to analyse it by itself")
-    store.check(data, store.Descriptor.parse(entry, str(beside)), str(file))
+    if entry is None or store.Descriptor.parse(entry, str(beside)) != store.Descriptor.of("einsum-graph", data):
+        raise InputError(str(file), f"is not the file that {MANIFEST} beside it lists; move it elsewhere to analyse it")
 
 
 def _line(request: Request, error: BaseException) -> str:

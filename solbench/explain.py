@@ -16,7 +16,7 @@ _SCALES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 _TOP = 3
 
 
-def explain(analysis: Analysis, program: Mapping[str, Any], file: IO[str], width: int) -> None:
+def print_tables(analysis: Analysis, program: Mapping[str, Any], file: IO[str], width: int) -> None:
     """Print the tables of an analysis artifact and the einsum graph that it was made for."""
     console = Console(file=file, width=width, highlight=False, markup=False, emoji=False)
     for line in heading(analysis):

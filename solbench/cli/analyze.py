@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -88,10 +89,10 @@ def analyze(
             printed["attainable_traffic"] = json.loads(result.files["attainable-traffic.json"])
         click.echo(json.dumps(printed, indent=2))
     if explain:
-        from solbench.explain import explain as print_tables
+        from solbench.explain import print_tables
 
         columns = shutil.get_terminal_size((120, 24)).columns
-        print_tables(result.analysis, result.program, click.get_text_stream("stderr" if as_json else "stdout"), columns)
+        print_tables(result.analysis, result.program, sys.stderr if as_json else sys.stdout, columns)
     elif not as_json:
         from solbench.explain import summary
 
