@@ -1,4 +1,4 @@
-"""``solbench corpus``: what problems there are, and whether they hold."""
+"""``solbench corpus``: what problems there are, whether they hold, and what the analysis makes of them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import click
 
 if TYPE_CHECKING:
     from solbench.corpus.load import Problem
+    from solbench.corpus.report import Report
     from solbench.corpus.validate import Finding
 
 _root = click.option(
@@ -23,7 +24,7 @@ _json = click.option("--json", "as_json", is_flag=True, help="Print one JSON obj
 
 @click.group()
 def corpus() -> None:
-    """List the problems of a corpus and check that they hold.
+    """List the problems of a corpus, check that they hold, report how they are analysed.
 
     A problem is a folder with problem.yaml (axes, inputs, outputs), reference.py (what to compute) and workloads.yaml
     (sizes, how inputs are drawn, how outputs are checked).
@@ -108,6 +109,64 @@ def validate(problems: tuple[str, ...], controls: bool, root: Path, as_json: boo
         click.echo(f"{len(chosen)} problems, {len(findings)} controls, {failed} failed")
     if failed:
         click.get_current_context().exit(1)
+
+
+@corpus.command()
+@click.option(
+    "--path",
+    "paths",
+    multiple=True,
+    type=click.Choice(["aten", "torchview"]),
+    help="Extraction path, may be repeated; the first has to bound every workload.  [default: aten, torchview]",
+)
+@click.option("--problem", "problems", multiple=True, help="Only this problem (key or last part), may be repeated.")
+@click.option("--target", default="gfx1200", show_default=True, help="Machine model: a name or a YAML file.")
+@click.option("--jobs", type=click.IntRange(1), help="Processes.  [default: one a core]")
+@_root
+@_json
+def report(
+    paths: tuple[str, ...], problems: tuple[str, ...], target: str, jobs: int | None, root: Path, as_json: bool
+) -> None:  # fmt: skip
+    """Bound every workload by every extraction path and say where the paths disagree.
+
+    A path records what a reference calls: aten as ATen operators, torchview as public functions. Both have to lead to
+    the same T_SOL, multiply-adds and live bytes; each difference is listed with its cause. What was computed before is
+    taken from .solbench/memo.
+
+    Exit code: 0 all bound and agreed or explained, 1 a workload has no bound or a difference no cause, 2 bad input.
+    """
+    from solbench.corpus.load import find_problems, load_corpus
+    from solbench.corpus.report import report as examine
+
+    chosen = find_problems(root, problems) if problems else load_corpus(root)
+    memo = root.resolve().parent / ".solbench" / "memo"
+    # A path that is named twice is one path.
+    found = examine(chosen, target, tuple(dict.fromkeys(paths)) or ("aten", "torchview"), memo, workers=jobs)
+    if as_json:
+        click.echo(json.dumps(found.as_dict(), indent=2))
+    else:
+        _print_report(found)
+    if found.failures:
+        click.get_current_context().exit(1)
+
+
+def _print_report(found: Report) -> None:
+    from solbench.cli import printable
+
+    totals = found.totals()
+    total = totals["workloads"]
+    for row in found.rows:
+        where = f"{row['problem']} {row['workload']}"
+        for path, result in row["paths"].items():
+            if result["bound"] is None:
+                click.echo(printable(f"{where}: {path}: no bound: {result['reason']}"))
+        if row["disagreement"]:
+            click.echo(printable(f"{where}: {row['disagreement']}; cause: {row['cause'] or 'UNKNOWN'}"))
+    for path, counts in totals["paths"].items():
+        steps = ", ".join(f"{count} {step}" for step, count in counts.items())
+        click.echo(f"{path}, of {total} workloads: {steps}")
+    if len(found.paths) > 1:
+        click.echo(f"{' and '.join(found.paths)} agree on {totals['agree']} of {total} workloads on {found.target}")
 
 
 def _print_findings(problem: Problem, findings: list[Finding]) -> None:
