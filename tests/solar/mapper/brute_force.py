@@ -122,7 +122,7 @@ def run_pieces(
     depths: Sequence[int],
 ) -> tuple[int, int]:
     """The same with single steps inside the tile in the order ``inner``; tensor i is held below ``depths[i]`` of those
-    loops. A tensor held as one element is in the multiplier's register."""
+    loops. A tensor held as one element is in the multiplier's register. What is still held is not read again."""
     pieces = {name: cut(extent, tile[name]) for name, extent in extents.items()}
     loops = [name for name in outer if len(pieces[name]) > 1]
     states = [Traffic(tensor) for tensor in tensors]
@@ -138,7 +138,7 @@ def run_pieces(
                 if now == before[i]:
                     continue
                 narrow = {name: range(fixed[name], fixed[name] + 1) if name in fixed else box[name] for name in extents}
-                state.hold(state.tensor.elements(narrow), keeps_overlap=False)
+                state.hold(state.tensor.elements(narrow), keeps_overlap=True)
                 before[i] = now
     held = sum(s.most * s.tensor.weight for s in states if s.most > 1)
     return held, sum(s.finish() for s in states)

@@ -171,9 +171,11 @@ def test_batch_and_merged_ranks_lose_nothing() -> None:
     assert curve_of(extents, tensors, "divisors").points == bf.shared_curve(extents, tensors, bf.factors)
 
 
-@pytest.mark.parametrize("shape", [(2, 3, 2), (4, 2, 2), (3, 3, 1)])
-def test_tiles_of_ones_own_are_attained_by_a_loop_nest(shape: tuple[int, int, int]) -> None:
-    extents, tensors = product_of(*shape)
+@pytest.mark.parametrize(
+    ("extents", "tensors"),
+    [product_of(2, 3, 2), product_of(4, 2, 2), product_of(3, 3, 1), convolution(1, 1, 0, y=6, r=2, k=1)],
+)
+def test_tiles_of_ones_own_are_attained_by_a_loop_nest(extents: dict[str, int], tensors: list[bf.Tensor]) -> None:
     found = curve_of(extents, tensors, shared=False)
     nests = bf.piece_curve(extents, tensors)
     for capacity, traffic in found.points:
@@ -235,9 +237,10 @@ def test_ragged_tiles_are_no_worse_and_batch_is_linear(m: int, n: int, k: int, b
     extents, tensors = product_of(m, n, k)
     ragged, perfect = curve_of(extents, tensors), curve_of(extents, tensors, "divisors")
     assert all((ragged.at(capacity) or 0) <= traffic for capacity, traffic in perfect.points)
-    both = {"b": batch, **extents}
-    repeated = [bf.Tensor((((("b", 1),), 0, batch), *t.dims), t.weight, t.output) for t in tensors]
-    assert curve_of(both, repeated) == ragged.scaled(batch)
+    both = {"b": batch, "h": 3, **extents}
+    outer = ((("b", 1),), 0, batch), ((("h", 1),), 0, 3)
+    repeated = [bf.Tensor((*outer, *t.dims), t.weight, t.output) for t in tensors]
+    assert curve_of(both, repeated) == ragged.scaled(3 * batch)
 
 
 @settings(max_examples=40, deadline=None)
