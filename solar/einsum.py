@@ -34,10 +34,10 @@ from solar.errors import GraphError
 SCHEMA = "solar.einsum-graph.v1"
 KINDS = ("einsum", "map", "reduce", "view", "copy", "index", "scan", "sort", "create", "cast", "opaque")
 
-# Storage bits of one logical element.
+# Storage bits of one element. ``float4_e2m1fn_x2`` is PyTorch's: a pair of numbers is one element.
 DTYPE_BITS = {
     "float64": 64, "float32": 32, "float16": 16, "bfloat16": 16, "float8_e4m3fn": 8, "float8_e5m2": 8,
-    "float4_e2m1fn_x2": 4, "int64": 64, "int32": 32, "int16": 16, "int8": 8, "uint8": 8, "bool": 8,
+    "float8_e8m0fnu": 8, "float4_e2m1fn_x2": 8, "int64": 64, "int32": 32, "int16": 16, "int8": 8, "uint8": 8, "bool": 8,
 }  # fmt: skip
 
 # Inputs that are the same in every draw: 1 where column <= row of the last two dimensions, else 0.

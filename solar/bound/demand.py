@@ -78,7 +78,7 @@ def _holds_last(block: Block, batch: int) -> bool:
         if axes[dim].unplaced is not None or axes[dim].extent - 1 not in axes[dim]:
             return False
         axes[dim] = ax.run(axes[dim].extent, axes[dim].extent - 1, axes[dim].extent)
-    return all(p.first >= batch and p.second >= batch and rg.count_pair(p, axes[p.first], axes[p.second]) for p in block.pairs)
+    return all(min(p.first, p.second) >= batch and rg.count_pair(p, axes[p.first], axes[p.second]) for p in block.pairs)
 
 
 def demand(program: Program, facts: Facts, cancelled: frozenset[tuple[str, int]] = frozenset()) -> Demand:

@@ -27,6 +27,7 @@ _EXACT: Mapping[str, frozenset[str]] = {
     "bfloat16": frozenset(("bfloat16", "tfloat32", "float32", "float64")),
     "float8_e4m3fn": frozenset(("float8", "float16", "bfloat16", "tfloat32", "float32", "float64")),
     "float8_e5m2": frozenset(("float8", "float16", "bfloat16", "tfloat32", "float32", "float64")),
+    "float8_e8m0fnu": frozenset(("bfloat16", "tfloat32", "float32", "float64")),
     "float4_e2m1fn_x2": frozenset(
         ("float4", "int8", "int4", "float8", "float16", "bfloat16", "tfloat32", "float32", "float64")
     ),

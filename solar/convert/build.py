@@ -15,7 +15,9 @@ Value = str
 """Name of a tensor of the program."""
 Number = int | float | bool
 
-FLOATS = frozenset(("float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "float4_e2m1fn_x2"))
+FLOATS = frozenset(
+    ("float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu", "float4_e2m1fn_x2")
+)
 _LEVELS = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64")
 
 

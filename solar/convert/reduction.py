@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from solar.convert.build import FLOATS, Build, Value, dim_of, dims_of
 from solar.graph import Node
@@ -146,24 +145,26 @@ def _logsumexp(build: Build, node: Node) -> list[Value]:
     return [build.cast(squeezed(build, result, dims, keepdim), build.result().dtype)]
 
 
+def norm(build: Build, value: Value, dims: Sequence[int], keepdim: bool, order: float) -> Value:
+    """(sum of |x|^p)^(1/p), in the value's own dtype; p = 0 counts what is not zero, infinity takes the largest."""
+    if order == 0:
+        present = build.cast(build.map("ne", value, 0, dtype="bool"), build.dtype(value))
+        return build.reduce("sum", present, dims, keepdim=keepdim)
+    if math.isinf(order):
+        return build.reduce("amax" if order > 0 else "amin", build.map("abs", value), dims, keepdim=keepdim)
+    if order == 1:
+        return build.reduce("sum", build.map("abs", value), dims, keepdim=keepdim)
+    if order == 2:
+        return build.map("sqrt", build.reduce("sum", build.map("mul", value, value), dims, keepdim=keepdim))
+    power = build.map("pow", build.map("abs", value), float(order))
+    return build.map("pow", build.reduce("sum", power, dims, keepdim=keepdim), 1.0 / order)
+
+
 def _vector_norm(key: str) -> Rule:
     def rule(build: Build, node: Node) -> list[Value]:
         value, dims, keepdim = _argument(build, node)
-        order: Any = node.arguments.get(key, 2)
         wide = build.wide(build.cast(value, node.arguments["dtype"]) if "dtype" in node.arguments else value)
-        if order == 0:
-            present = build.cast(build.map("ne", wide, 0, dtype="bool"), build.dtype(wide))
-            result = build.reduce("sum", present, dims, keepdim=keepdim)
-        elif math.isinf(order):
-            result = build.reduce("amax" if order > 0 else "amin", build.map("abs", wide), dims, keepdim=keepdim)
-        elif order == 1:
-            result = build.reduce("sum", build.map("abs", wide), dims, keepdim=keepdim)
-        elif order == 2:
-            result = build.map("sqrt", build.reduce("sum", build.map("mul", wide, wide), dims, keepdim=keepdim))
-        else:
-            power = build.map("pow", build.map("abs", wide), float(order))
-            result = build.map("pow", build.reduce("sum", power, dims, keepdim=keepdim), 1.0 / order)
-        return [build.cast(result, build.result().dtype)]
+        return [build.cast(norm(build, wide, dims, keepdim, node.arguments.get(key, 2)), build.result().dtype)]
 
     return rule
 

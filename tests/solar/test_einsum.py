@@ -47,7 +47,7 @@ def test_valid_and_back_from_json() -> None:
 
 def test_bytes_count_by_storage_bits() -> None:
     assert Tensor((2, 4), "bfloat16").bytes == 16
-    assert Tensor((5,), "float4_e2m1fn_x2").bytes == 3
+    assert Tensor((5,), "float4_e2m1fn_x2").bytes == 5
 
 
 def test_producers_and_consumers() -> None:
