@@ -200,6 +200,8 @@ class _Loaded:
         for place in _places(model, namespace):
             self._places.append((self._hold(place.name, place.store[place.key]), place))
         self._in_place = self._declared(namespace.get("IN_PLACE", ()))
+        # Statistics that training moves on are no result, unless the file says so: a copy of them changes instead.
+        self._moving = {name for name, place in self._places if place.state}.difference(self._in_place)
 
     def module(self) -> Module:
         self._check_storages()
@@ -263,8 +265,7 @@ class _Loaded:
         try:
             for name, place in self._places:
                 value = given[name]
-                # Statistics that training moves on are no result: a copy of them changes instead.
-                place.store[place.key] = value.clone() if place.state else value
+                place.store[place.key] = value.clone() if name in self._moving else value
                 if self._differentiates and isinstance(self._held[name], torch.nn.Parameter):
                     value.requires_grad_(self._held[name].requires_grad)  # type: ignore[union-attr]
             with Devices(self._device):
@@ -275,15 +276,12 @@ class _Loaded:
             for place, value in before:
                 place.store[place.key] = value
 
-    def _moves(self, name: str) -> bool:
-        return any(place.state for held, place in self._places if held == name)
-
     def _input(self, name: str, value: torch.Tensor | Scalar) -> Input:
         if not isinstance(value, torch.Tensor):
             kind = "bool" if isinstance(value, bool) else "int64" if isinstance(value, int) else "float64"
             return Input(None, kind, value=value)
         contents = self._contents(value)
-        discrete = not (value.dtype.is_floating_point or value.is_complex() or self._moves(name))
+        discrete = not (value.dtype.is_floating_point or value.is_complex() or name in self._moving)
         keeps = discrete and contents is not None and value.numel() <= LARGEST_VALUES
         known = tuple(contents.flatten().tolist()) if keeps and contents is not None else None
         return Input(tuple(value.shape), dtype_name(value.dtype), values=known)
@@ -291,7 +289,9 @@ class _Loaded:
     def _is_lower_triangular(self, name: str) -> bool:
         """A mask that the file made from nothing but ones: it is the same in every draw."""
         value = self._held[name]
-        if not isinstance(value, torch.Tensor) or value.dim() < 2 or not any(n == name for n, _ in self._places):
+        if not isinstance(value, torch.Tensor) or isinstance(value, torch.nn.Parameter) or value.dim() < 2:
+            return False
+        if not any(held == name for held, _ in self._places):
             return False
         contents = self._contents(value)
         if contents is None or value.is_complex() or contents.shape[-1] < 2:
@@ -333,11 +333,11 @@ class _Loaded:
                 notes.append(f"{name}: the bound holds for the contents that the file gives it (seed {SEED})")
             elif (
                 given.shape is not None
-                and not self._moves(name)
+                and name not in self._moving
                 and not given.dtype.startswith(("float", "bfloat", "complex"))
             ):
                 notes.append(f"{name}: contents unknown; priced at the least over all that it may hold")
-        if any(place.state for _, place in self._places):
+        if self._moving:
             notes.append("running statistics that the call moves on are not counted as results")
         return tuple(notes)
 
@@ -345,8 +345,7 @@ class _Loaded:
 def _places(model: torch.nn.Module | None, namespace: dict[str, Any]) -> Iterator[_Place]:
     """Every place that holds a tensor: in a module, then in a global; lists and dicts inside are entered."""
     seen: set[int] = set()
-    for prefix, part in () if model is None else model.named_modules():
-        dot = f"{prefix}." if prefix else ""
+    for dot, part in _parts(model, namespace):
         moved = part.training and getattr(part, "track_running_stats", False)
         for store in (part._parameters, part._buffers):
             for key, value in store.items():
@@ -358,6 +357,15 @@ def _places(model: torch.nn.Module | None, namespace: dict[str, Any]) -> Iterato
     for key, value in namespace.items():
         if not key.startswith("__"):
             yield from _inside(key, namespace, key, value, seen)
+
+
+def _parts(model: torch.nn.Module | None, namespace: dict[str, Any]) -> Iterator[tuple[str, torch.nn.Module]]:
+    """The model and modules among the globals, with all inside, and what their names begin with."""
+    tops = {"": model, **{f"{key}.": value for key, value in namespace.items()}}
+    for top, module in tops.items():
+        if isinstance(module, torch.nn.Module):
+            for name, part in module.named_modules():
+                yield f"{top}{name}." if name else top, part
 
 
 def _inside(name: str, store: Any, key: Any, value: Any, seen: set[int]) -> Iterator[_Place]:
