@@ -173,7 +173,7 @@ def test_batch_and_merged_ranks_lose_nothing() -> None:
 
 @pytest.mark.parametrize(
     ("extents", "tensors"),
-    [product_of(2, 3, 2), product_of(4, 2, 2), product_of(3, 3, 1), convolution(1, 1, 0, y=6, r=2, k=1)],
+    [product_of(2, 3, 2), product_of(4, 2, 2), product_of(3, 3, 1), convolution(1, 1, 0, y=5, r=3, k=1)],
 )
 def test_tiles_of_ones_own_are_attained_by_a_loop_nest(extents: dict[str, int], tensors: list[bf.Tensor]) -> None:
     found = curve_of(extents, tensors, shared=False)
