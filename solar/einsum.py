@@ -19,12 +19,16 @@ A :class:`Program` lists operations in execution order over named tensors. Kinds
 ``cast``     dtype conversion of one operand.
 ``opaque``   priced by a declared operation count (``ops``), not decomposed.
 
+:func:`to_text` writes a program for people, one line an operation; :func:`to_dict` writes the artifact, whose form is
+:data:`JSON_SCHEMA`; :func:`from_dict` reads it back and trusts nothing.
+
 Nothing here needs PyTorch or NumPy; a bound can be recomputed from this file alone.
 """
 
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -107,6 +111,9 @@ class Program:
 def validate(program: Program) -> Program:
     """Raise :class:`GraphError` unless every op is of a known kind, defined before use, and outputs exist."""
     defined: set[str] = set()
+    names = [op.name for op in program.ops]
+    if len(set(names)) != len(names):
+        raise GraphError(f"ops.{next(name for name in names if names.count(name) > 1)}: two operations of this name")
     for declared, name in program.inputs:
         if name not in program.tensors:
             raise GraphError(f"inputs.{declared}: unknown tensor {name!r}")
@@ -136,6 +143,14 @@ def validate(program: Program) -> Program:
     for declared, name in program.outputs:
         if name not in defined:
             raise GraphError(f"outputs.{declared}: {name!r} is never written")
+    for name, values in program.values.items():
+        if name not in program.tensors or len(values) != program.tensors[name].elements:
+            raise GraphError(
+                f"values.{name}: {len(values)} values, of a tensor that is not there or has another number"
+            )
+    for declared, source in program.aliases.items():
+        if declared not in dict(program.outputs) or source not in dict(program.inputs):
+            raise GraphError(f"aliases.{declared}: no output {declared!r}, or no input {source!r}")
     for name, structure in program.structures.items():
         if structure not in STRUCTURES or name not in {tensor for _, tensor in program.inputs}:
             raise GraphError(f"structures.{name}: not an input, or none of {', '.join(STRUCTURES)}")
@@ -234,3 +249,150 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
     return value
+
+
+# For people.
+
+_SHORT = {"bfloat16": "bf16", "bool": "bool", "float4_e2m1fn_x2": "f4e2m1fn_x2"}
+# Attributes that the line shows in another way, or that do not change what is computed.
+_UNSAID = frozenset(("source", "implicit", "scalars", "indices", "operands", "output"))
+# Contents beyond so many elements are told by their number and checksum.
+_LONGEST = 16
+
+
+def to_text(program: Program) -> str:
+    """The program as text: inputs, one line an operation, outputs.
+
+    ``%t = einsum[mk,kn->mn] %a %b : f32[64,32]``: results, kind and function, operands and constants in order of the
+    function's arguments, attributes, types. An index of an einsum that only windows use has its extent behind it.
+    """
+    lines = [f"program {program.path}"]
+    for declared, name in program.inputs:
+        extra = f" {program.structures[name]}" if name in program.structures else ""
+        lines.append(f"%{name} = input {declared}{extra} : {_type(program, name)}")
+    lines += [f"known %{name} = {_said(list(values))}" for name, values in program.values.items()]
+    lines += [_line(program, op) for op in program.ops]
+    for declared, name in program.outputs:
+        written = f" written to {program.aliases[declared]}" if declared in program.aliases else ""
+        lines.append(f"output {declared} = %{name}{written} : {_type(program, name)}")
+    return "\n".join(lines) + "\n"
+
+
+def _type(program: Program, name: str) -> str:
+    tensor = program.tensors[name]
+    short = tensor.dtype.replace("uint", "u").replace("int", "i").replace("float", "f").replace("f8_", "f8")
+    return f"{_SHORT.get(tensor.dtype, short)}[{','.join(map(str, tensor.shape))}]"
+
+
+def _line(program: Program, op: Op) -> str:
+    what = op.kind if op.function == op.kind else f"{op.kind}.{op.function}"
+    if op.kind == "einsum":
+        what = ("einsum" if op.function == "matmul" else what) + _expression(program, op)
+    scalars = {int(position): value for position, value in op.attributes.get("scalars", {}).items()}
+    operands, arguments = iter(op.operands), []
+    for position in range(max([len(op.operands) + len(scalars), *(p + 1 for p in scalars)])):
+        name = None if position in scalars else next(operands, None)
+        arguments.append(str(scalars[position]) if position in scalars else "_" if name is None else f"%{name}")
+    rest = ", ".join(f"{key}={_said(value)}" for key, value in sorted(op.attributes.items()) if key not in _UNSAID)
+    results = ", ".join(f"%{name}" for name in op.outputs)
+    types = ", ".join(_type(program, name) for name in op.outputs)
+    return " ".join([results, "=", what, *arguments, *([f"{{{rest}}}"] if rest else []), ":", types])
+
+
+def _expression(program: Program, op: Op) -> str:
+    """``[mk,kn->mn]``, with spaces where an index has a longer name; ``2y+r-1`` in brackets for an affine form."""
+    extents, output = op.attributes["indices"], op.attributes["output"]
+    between = "" if all(len(index) == 1 for index in extents) else " "
+    plain: set[tuple[str, int]] = set()
+    maps = []
+    for name, forms in zip(op.operands, op.attributes["operands"], strict=True):
+        for form, size in zip(forms, program.tensors[name].shape, strict=True):
+            if _is_plain(form):
+                plain.add((form["terms"][0][0], size))
+        maps.append(between.join(_form(form) for form in forms))
+    hidden = [f"{i}={n}" for i, n in extents.items() if i not in output and (i, n) not in plain]
+    return f"[{','.join(maps)}->{between.join(output)}{''.join(f' {item}' for item in hidden)}]"
+
+
+def _is_plain(form: Mapping[str, Any]) -> bool:
+    return not form["offset"] and len(form["terms"]) == 1 and form["terms"][0][1] == 1
+
+
+def _form(form: Mapping[str, Any]) -> str:
+    if _is_plain(form):
+        return str(form["terms"][0][0])
+    terms = [f"{'' if c == 1 else '-' if c == -1 else c}{index}" for index, c in form["terms"]]
+    if form["offset"] or not terms:
+        terms.append(str(form["offset"]))
+    return f"({'+'.join(terms).replace('+-', '-')})"
+
+
+def _said(value: Any) -> str:
+    """An attribute's value, short."""
+    if isinstance(value, (list, tuple)):
+        text = f"[{','.join(_said(item) for item in value)}]"
+        return text if len(value) <= _LONGEST else f"[{len(value)} values, crc32 {zlib.crc32(text.encode()):08x}]"
+    return str(value)
+
+
+# For machines.
+
+
+def _listed(items: Any) -> dict[str, Any]:
+    return {"type": "array", "items": items}
+
+
+def _keyed(items: Any) -> dict[str, Any]:
+    return {"type": "object", "additionalProperties": items}
+
+
+def _record(**fields: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
+
+
+_NAME = {"type": "string"}
+_PAIR = {"type": "array", "items": _NAME, "minItems": 2, "maxItems": 2}
+_EXTENT = {"type": "integer", "minimum": 0}
+_TERM = {"type": "array", "prefixItems": [_NAME, {"type": "integer"}], "minItems": 2, "maxItems": 2}
+_AFFINE = _record(terms=_listed(_TERM), offset={"type": "integer"})
+_EINSUM = {
+    "if": {"properties": {"kind": {"const": "einsum"}}},
+    "then": {
+        "properties": {
+            "attributes": {
+                "properties": {
+                    "indices": _keyed(_EXTENT),
+                    "operands": _listed(_listed(_AFFINE)),
+                    "output": _listed(_NAME),
+                },
+                "required": ["indices", "operands", "output"],
+            }
+        }
+    },
+}
+_OP = _record(
+    name=_NAME,
+    kind={"enum": list(KINDS)},
+    function=_NAME,
+    operands=_listed(_NAME),
+    outputs=_listed(_NAME),
+    attributes={"type": "object"},
+)
+_ARTIFACT = _record(
+    schema={"const": SCHEMA},
+    path=_NAME,
+    tensors=_keyed(_record(shape=_listed(_EXTENT), dtype={"enum": sorted(DTYPE_BITS)})),
+    inputs=_listed(_PAIR),
+    outputs=_listed(_PAIR),
+    ops=_listed({**_OP, **_EINSUM}),
+    values=_keyed(_listed({"type": ["number", "boolean"]})),
+    aliases=_keyed(_NAME),
+)
+# JSON Schema (draft 2020-12) of the artifact. What it cannot say, names that exist, order, ranks and numbers that
+# agree, :func:`validate` checks; attributes by kind and function are listed in :mod:`solar.convert`.
+JSON_SCHEMA: dict[str, Any] = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "title": SCHEMA,
+    **_ARTIFACT,
+    "properties": {**_ARTIFACT["properties"], "structures": _keyed({"enum": list(STRUCTURES)})},
+}

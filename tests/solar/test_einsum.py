@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from schema_check import problems
 
-from solar.einsum import Op, Program, Tensor, from_dict, to_dict, validate
+from solar.einsum import JSON_SCHEMA, Op, Program, Tensor, from_dict, to_dict, to_text, validate
 from solar.errors import GraphError
 
 
@@ -111,3 +113,88 @@ def test_broken_programs_name_the_place(broken: Program, reason: str) -> None:
 def test_broken_json_is_a_graph_error(change: dict[str, Any]) -> None:
     with pytest.raises(GraphError):
         from_dict({**to_dict(program()), **change})
+
+
+def test_text_says_what_is_computed() -> None:
+    assert to_text(program()) == (
+        "program aten\n"
+        "%in.a = input a : bf16[2,4]\n"
+        "%in.b = input b : bf16[4,3]\n"
+        "%mm = einsum[mk,kn->mn] %in.a %in.b : bf16[2,3]\n"
+        "%top = reduce.amax %mm {dims=[1], keepdim=False} : bf16[2]\n"
+        "output output = %top : bf16[2]\n"
+    )
+
+
+def test_text_of_windows_constants_and_known_contents() -> None:
+    windows = {
+        "indices": {"y0": 3, "r0": 2},
+        "operands": [[form(("y0", 2), ("r0", 1), offset=-1)]],
+        "output": ["y0"],
+    }
+    values = tuple(range(40))
+    small = Program(
+        path="aten",
+        tensors={"x": Tensor((5,), "float32"), "i": Tensor((40,), "int64"), "w": Tensor((3,), "float32"),
+                 "c": Tensor((3,), "float32"), "s": Tensor((), "float8_e4m3fn")},
+        inputs=(("x", "x"), ("i", "i")),
+        outputs=(("x", "c"), ("s", "s")),
+        ops=(
+            Op("w", "einsum", "window_sum", ("x",), ("w",), windows),
+            Op("c", "map", "clamp", ("w",), ("c",), {"scalars": {"2": 6.0}, "source": "aten.clamp.default"}),
+            Op("s", "create", "full", (), ("s",), {"value": 1}),
+        ),
+        values={"i": values},
+        aliases={"x": "x"},
+    )  # fmt: skip
+    lines = to_text(validate(small)).splitlines()
+    assert lines[3].startswith("known %i = [40 values, crc32 ")
+    assert lines[4] == "%w = einsum.window_sum[(2y0+r0-1)->y0 r0=2] %x : f32[3]"
+    assert lines[5] == "%c = map.clamp %w _ 6.0 : f32[3]"
+    assert lines[6] == "%s = create.full {value=1} : f8e4m3fn[]"
+    assert lines[7] == "output x = %c written to x : f32[3]"
+    assert to_text(replace(small, values={"i": (*values[:-1], 7)})) != to_text(small)
+
+
+def edited(change: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
+    """The artifact of :func:`program` with an edit by hand."""
+    value: dict[str, Any] = json.loads(json.dumps(to_dict(program())))
+    change(value)
+    return value
+
+
+def test_the_schema_takes_what_is_written() -> None:
+    assert problems(JSON_SCHEMA, edited(lambda value: None)) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "reason", "in_schema"),
+    [
+        (lambda v: v["ops"][0]["attributes"]["operands"][0].pop(), "operand 'in.a' has rank 2, its map 1", False),
+        (lambda v: v["ops"].reverse(), "operand 'mm' is used before it is defined", False),
+        (lambda v: v["ops"][1].update(operands=["top"]), "operand 'top' is used before it is defined", False),
+        (lambda v: v["ops"][0].update(operands=["in.a"]), "ops.mm: 1 operands, 2 index maps", False),
+        (lambda v: v["ops"][0].update(operands=["in.a", "in.z"]), "ops.mm: unknown operand 'in.z'", False),
+        (lambda v: v["ops"][1].update(name="mm"), "ops.mm: two operations of this name", False),
+        (lambda v: v["values"].update({"in.a": [1]}), "values.in.a: 1 values", False),
+        (lambda v: v["aliases"].update(output="b2"), "aliases.output: no output 'output', or no input 'b2'", False),
+        (lambda v: v["ops"][1].update(kind="magic"), "ops.top: unknown kind 'magic'", True),
+        (lambda v: v["ops"][0]["attributes"]["operands"][0][0]["terms"][0].__setitem__(1, 0.5),
+         "ops.mm: coefficient 0.5 of 'm' is not an integer", True),
+        (lambda v: v["ops"][0]["attributes"]["operands"][0][0].update(offset="1"),
+         "offset '1' is not an integer", True),
+        (lambda v: v["ops"][0]["attributes"].pop("output"), "an einsum has indices, operands and output", True),
+        (lambda v: v["ops"][0]["attributes"]["indices"].update(k=-4), "index 'k' has extent -4", True),
+        (lambda v: v["tensors"]["mm"].update(dtype="float9"), "tensors.mm: unknown dtype 'float9'", True),
+        (lambda v: v["tensors"]["mm"].update(shape=[2, -3]), "", True),
+        (lambda v: v.pop("outputs"), "KeyError: 'outputs'", True),
+        (lambda v: v.update(schema="solar.einsum-graph.v9"), "schema: 'solar.einsum-graph.v9'", True),
+    ],
+)  # fmt: skip
+def test_an_artifact_edited_by_hand_is_refused_in_one_line(change, reason: str, in_schema: bool) -> None:
+    value = edited(change)
+    with pytest.raises(GraphError) as caught:
+        from_dict(value)
+    assert reason in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert bool(problems(JSON_SCHEMA, value)) is in_schema
