@@ -62,6 +62,8 @@ def run_without(modules: tuple[str, ...], code: str) -> subprocess.CompletedProc
         "solbench.release.bundle",
         "solbench.site",
         "solbench.evaluate.recording",
+        "solbench.analysis",
+        "solbench.explain",
         "solbench.cli",
     ],
 )
@@ -79,6 +81,7 @@ def test_imports_without_torch_numpy_or_dvc(modules):
         ["score", "--help"],
         ["repro", "--help"],
         ["hardware", "--help"],
+        ["analyze", "--help"],
     ],
 )
 def test_commands_start_without_torch(arguments):

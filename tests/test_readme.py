@@ -19,7 +19,7 @@ def test_commands_named_in_the_readme_exist():
     from solbench.cli import VERBS
 
     named = set(re.findall(r"(?:`|^    )solbench ([a-z]+)", README, re.M))
-    assert {"verify", "evaluate", "repro", "pull", "push", "hardware"} <= named
+    assert {"verify", "evaluate", "analyze", "repro", "pull", "push", "hardware"} <= named
     assert named <= set(VERBS), named - set(VERBS)
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
     assert set(re.findall(r"(?:`|^    )make ([a-z-]+)", README, re.M)) <= targets
@@ -47,3 +47,13 @@ def test_the_worked_example_evaluates(tmp_path):
     assert trace["status"] == "PASSED"
     # A machine that is busy with other tests may take the verdict but no time; then the trace says why.
     assert (trace["t_k_s"] or 0) > 0 or "not timed" in trace["reason"]
+
+
+def test_the_analysis_runs_as_written():
+    commands = re.findall(r"^    solbench (analyze .*)$", README, re.M)
+    assert len(commands) == 1
+    command = [sys.executable, "-c", "from solbench.cli import main; main()", *commands[0].split()]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "bound by memory" in done.stdout
+    assert "fewer bytes: x is 50.0% of them" in done.stdout

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("subject", metavar="PROBLEM|FILE.py", required=False)
+@click.argument("subject", metavar="[PROBLEM|FILE.py]", required=False)
 @click.option("--workload", metavar="ID", help="Which workload of PROBLEM; may be left out where there is one.")
 @click.option("--target", metavar="NAME|FILE", default="gfx1200", show_default=True, help="Machine model to bound for.")
 @click.option(
@@ -106,12 +106,12 @@ def _request(
 ) -> Request:  # fmt: skip
     """What is asked, checked as far as it can be without PyTorch."""
     from solbench.analysis import Request
-    from solbench.bounds import machine_for
+    from solbench.bounds import machine_here
     from solbench.corpus.load import find_problems
 
     if (subject is None) == (program is None):
         raise InputError("analyze", "give either PROBLEM or FILE.py, or --program FILE")
-    machine = machine_for(target).to_dict()
+    machine = machine_here(target).to_dict()
     if program is not None:
         if not program.is_file():
             raise InputError(str(program), "no such file")
