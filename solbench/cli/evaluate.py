@@ -25,10 +25,16 @@ if TYPE_CHECKING:
 @click.option("--workload", "uuids", multiple=True, metavar="ID", help="Only this workload; may be repeated.")
 @click.option("--json", "as_json", is_flag=True, help="Print the list of traces instead of the table.")
 @click.option("--trace-output", type=click.Path(path_type=Path), metavar="FILE", help="Also write traces, as JSONL.")
-@click.option("--timeout", type=click.FloatRange(min=0.1), default=30.0, show_default=True, help="Seconds a call.")
-@click.option("--compile-timeout", type=click.FloatRange(min=0.1), default=120.0, show_default=True, help="Seconds.")
+@click.option(
+    "--timeout", type=click.FloatRange(min=0.1), default=30.0, show_default=True,
+    help="Seconds a call; four times that for the first, which may compile.",
+)  # fmt: skip
+@click.option(
+    "--compile-timeout", type=click.FloatRange(min=0.1), default=120.0, show_default=True,
+    help="Seconds to build, and to load.",
+)  # fmt: skip
 @click.option("--replicates", type=click.IntRange(1, 100), default=1, show_default=True, help="Processes a side.")
-@click.option("--samples", type=click.IntRange(1, 1000), default=5, show_default=True, help="Samples a process.")
+@click.option("--samples", type=click.IntRange(1, 1000), default=6, show_default=True, help="Samples a process.")
 @click.option("--root", type=click.Path(path_type=Path), default=Path("problems"), show_default=True, help="Corpora.")
 def evaluate(
     problem: str,
@@ -64,9 +70,7 @@ def evaluate(
     (found,) = find_problems(root, [problem])
     candidate = load_solution(solution, found.definition)
     chosen = _choose(found, uuids)
-    limits = Limits(
-        compile_s=compile_timeout, load_s=compile_timeout, first_call_s=max(timeout, compile_timeout), call_s=timeout
-    )
+    limits = Limits(compile_s=compile_timeout, load_s=compile_timeout, first_call_s=4 * timeout, call_s=timeout)
     say: Callable[[str], None] = lambda text: click.echo(f"  {printable(text)}", err=True)  # noqa: E731
     traces: list[Trace] = []
     with Session(limits) as session:
@@ -98,15 +102,13 @@ def _scores(
     problem: Problem, workloads: Iterable[Workload], traces: list[Trace], floor_s: float, say: Callable[[str], None]
 ) -> list[Score]:
     """Score of every trace; a bound that cannot be had is a reason, not an end."""
-    from solar.hardware import Machine
-    from solbench.bounds import bounds_for
-    from solbench.device.calibrate import remembered_cpu
+    from solbench.bounds import bounds_for, machine_here
     from solbench.errors import SolbenchError
     from solbench.score import score_workload
 
     machine, reason = None, "no machine model"
     try:
-        machine = Machine.from_dict(remembered_cpu(Path(".solbench") / "hardware"))
+        machine = machine_here("cpu")
     except (SolbenchError, OSError) as error:
         reason = f"no machine model: {error}"
     by_uuid = {workload.uuid: workload for workload in workloads}
