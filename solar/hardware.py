@@ -27,13 +27,13 @@ has no sourced rate for is left out: work in it is priced at the engine's fastes
 traffic. 0 states the assumption that every stored output reaches memory; the last-level cache's size states that none
 need to, while they fit.
 
-Rule 7: ``ops_per_clock`` times ``published_clock_hz`` lies within 2 % of the published figure (:func:`lint`); the bound
-uses ``ops_per_clock`` at the highest settable clock, and never less than the published figure.
+Rule 7 (:func:`lint`): ``ops_per_clock`` times ``published_clock_hz`` lies within 2 % of the published figure, no figure
+counts structured sparsity, and no cache holds more than the last level. The bound uses ``ops_per_clock`` at the highest
+settable clock, and never less than the published figure.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,6 +48,7 @@ FORMATS = ("float64", "float32", "tfloat32", "float16", "bfloat16", "float8", "f
 ORIGINS = ("specified", "calibrated")
 CONFIDENCE = ("high", "medium", "low", "measured")
 TOLERANCE = 0.02
+_LARGEST = 1e300
 
 
 @dataclass(frozen=True)
@@ -147,18 +148,42 @@ def read(name_or_path: str | Path) -> Machine:
     path = _path(name_or_path)
     try:
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise HardwareError(f"{path}: cannot be read: {error}") from None
+    except OSError as error:
+        raise HardwareError(f"{name_or_path}: cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise HardwareError(f"{name_or_path}: not UTF-8") from None
     try:
+        twice = _repeated(yaml.compose(text, yaml.SafeLoader))
         value = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise HardwareError(f"{path}: not YAML: {str(error).splitlines()[0]}") from None
+    except (yaml.YAMLError, ValueError) as error:  # an impossible date, a number of thousands of digits
+        raise HardwareError(f"{name_or_path}: not YAML: {str(error).splitlines()[0]}") from None
+    except RecursionError:
+        raise HardwareError(f"{name_or_path}: nested too deeply") from None
+    if twice is not None:
+        raise HardwareError(f"{name_or_path}: {twice}: given twice")
     if not isinstance(value, Mapping):
-        raise HardwareError(f"{path}: expected a mapping")
+        raise HardwareError(f"{name_or_path}: expected a mapping")
     try:
         return Machine.from_dict(value)
     except HardwareError as error:
-        raise HardwareError(f"{path.name}: {error}") from None
+        raise HardwareError(f"{name_or_path}: {error}") from None
+
+
+def _repeated(node: Any) -> str | None:
+    """The first field that a YAML mapping has twice; PyYAML would take the last and say nothing."""
+    waiting, done = [("", node)], set()
+    for where, mapping in waiting:
+        if mapping is None or mapping.id != "mapping" or id(mapping) in done:
+            continue
+        done.add(id(mapping))  # an alias may come back to it
+        seen: set[str] = set()
+        for key, value in mapping.value:
+            name = f"{where}{key.value}"
+            if name in seen:
+                return name
+            seen.add(name)
+            waiting.append((f"{name}.", value))
+    return None
 
 
 def names() -> list[str]:
@@ -174,6 +199,9 @@ def lint(machine: Machine) -> list[str]:
             found += _lint_rate(f"engines.{engine}.{name}", "published_ops_per_s", rate, machine)
     found += _lint_rate("memory", "published_bytes_per_s", machine.memory, machine)
     last = machine.caches.get("last_level_bytes")
+    second = machine.caches.get("l2_bytes")
+    if last is not None and second is not None and second.value > last.value:
+        found.append("caches.l2_bytes: more than the last level holds")
     if last is not None and machine.absorbed_store_bytes.value > last.value:
         found.append("absorbed_store_bytes: more than the last-level cache holds")
     return found
@@ -352,6 +380,7 @@ def _positive(value: Mapping[str, Any], name: str, where: str) -> float:
     if isinstance(found, bool) or not isinstance(found, (int, float)):
         hint = " (write an exponent with its sign: 3.13e+9)" if isinstance(found, str) else ""
         raise HardwareError(f"{where}.{name}: missing, or not a number{hint}")
-    if not math.isfinite(found) or found <= 0:
-        raise HardwareError(f"{where}.{name}: {found!r} is not positive")
+    if not 0 < found < _LARGEST:  # not a NaN, an infinity, or a whole number beyond any float
+        shown = repr(found) if isinstance(found, float) or found <= 0 else "a number of this size"
+        raise HardwareError(f"{where}.{name}: {shown} is not positive and finite")
     return float(found)

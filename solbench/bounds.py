@@ -52,8 +52,17 @@ def machine_for(target: str) -> Machine:
     try:
         return hardware.load(target)
     except HardwareError as error:
-        text = str(error).removeprefix(f"{target}: ").removeprefix(f"{Path(target).name}: ")
-        raise InputError(target, text) from None
+        raise InputError(target, str(error).removeprefix(f"{target}: ")) from None
+
+
+def machine_here(target: str) -> Machine:
+    """Like :func:`machine_for`; ``cpu`` is this processor, probed at first use (``.solbench/hardware``)."""
+    if target != "cpu":
+        return machine_for(target)
+    from solar.hardware import Machine
+    from solbench.device.calibrate import remembered_cpu
+
+    return Machine.from_dict(remembered_cpu(Path(".solbench") / "hardware"))
 
 
 def record_graph(instance: Mapping[str, Any], definition: Mapping[str, Any]) -> dict[str, Any]:
