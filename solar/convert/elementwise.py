@@ -299,6 +299,20 @@ def _hardsigmoid(build: Build, x: Value, node: Node) -> Value:
     return build.map("div", limited(build, build.map("add", x, 3.0), 0.0, 6.0), 6.0)
 
 
+def _sinc(build: Build, x: Value, node: Node) -> Value:
+    angle = build.map("mul", x, math.pi)
+    ratio = build.map("div", build.map("sin", angle), angle)
+    return build.map("where", build.map("eq", x, 0.0, dtype="bool"), 1.0, ratio)
+
+
+def _shrink_backward(build: Build, node: Node) -> list[Value]:
+    """The gradient where the input is farther from zero than lambda."""
+    a = node.arguments
+    gradient, value = build.operand(a.get("grad_output", a.get("grad_out"))), build.operand(a["self"])
+    far = build.map("gt", build.map("abs", value), a["lambd"], dtype="bool")
+    return [build.map("where", far, gradient, 0.0)]
+
+
 def _prelu(build: Build, node: Node) -> list[Value]:
     value = build.operand(node.arguments["self"])
     slope = build.operand(node.arguments["weight"])
@@ -394,6 +408,9 @@ RULES |= {
     "rrelu_with_noise": _rrelu,
     "hardswish": _activation(_hardswish),
     "hardsigmoid": _activation(_hardsigmoid),
+    "sinc": _activation(_sinc),
+    "hardshrink_backward": _shrink_backward,
+    "softshrink_backward": _shrink_backward,
     "_prelu_kernel": _prelu,
     "glu": _glu,
     "tril": _triangle("tril"),
