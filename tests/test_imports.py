@@ -55,6 +55,7 @@ def run_without(modules: tuple[str, ...], code: str) -> subprocess.CompletedProc
         "solar.einsum",
         "solar.hardware",
         "solar.bound",
+        "solar.mapper",
         "solbench.model",
         "solbench.store",
         "solbench.score",
