@@ -1,0 +1,91 @@
+"""Losses that stage 1 writes out: what they need to know, and that they do no more work than their lengths ask for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from solar.bound import bound
+from solar.convert import convert
+from solar.errors import ExtractionError
+from solar.extract.aten import extract
+from solar.graph import Input
+from solar.hardware import load
+
+
+def ctc(x: Any, targets: Any, lengths: Any, target_lengths: Any) -> Any:
+    return F.ctc_loss(x, targets, lengths, target_lengths)
+
+
+def ctc_inputs(lengths: tuple[int, ...] | None, target_lengths: tuple[int, ...]) -> dict[str, Input]:
+    return {
+        "x": Input((9, 2, 5), "float32"),
+        "targets": Input((2, 3), "int64", values=(1, 2, 2, 3, 1, 4)),
+        "lengths": Input((2,), "int64", values=lengths),
+        "target_lengths": Input((2,), "int64", values=target_lengths),
+    }
+
+
+def work(lengths: tuple[int, ...], target_lengths: tuple[int, ...]) -> float:
+    program = convert(extract(ctc, ctc_inputs(lengths, target_lengths)))
+    return sum(entry["ops"] for entry in bound(program, load("gfx1200"))["compute"])
+
+
+def test_lengths_have_to_be_known() -> None:
+    extract(ctc, ctc_inputs((9, 9), (3, 3)))
+    with pytest.raises(ExtractionError, match=r"tolist: needs the contents of a int64 tensor") as error:
+        extract(ctc, ctc_inputs(None, (3, 3)))
+    assert "\n" not in str(error.value)
+
+
+def test_shorter_inputs_and_targets_cost_less() -> None:
+    assert work((5, 9), (3, 3)) < work((9, 9), (3, 3))
+    assert work((9, 9), (1, 1)) < work((9, 9), (3, 3))
+
+
+def test_labels_have_to_be_known() -> None:
+    scores = {"x": Input((2, 4), "float32")}
+    labels = (1, 3, -1, 0, 2, -1, 0, 0)
+    known = {**scores, "labels": Input((2, 4), "int64", values=labels)}
+    program = convert(extract(F.multilabel_margin_loss, known))
+    # Pairs of a label and a class that is none: 2 * 2 + 1 * 3, each a difference, a limit, a sum.
+    terms = bound(program, load("gfx1200"))["terms"]
+    assert sum(term["work"] for term in terms if term["function"] == "relu") == 7
+    with pytest.raises(ExtractionError, match="tolist"):
+        extract(F.multilabel_margin_loss, {**scores, "labels": Input((2, 4), "int64")})
+
+
+@pytest.mark.parametrize(
+    "variance", [2.0, torch.full((3, 1), 2.0), torch.full((3,), 2.0)], ids=["number", "one", "row"]
+)
+def test_gaussian_variances_of_any_shape(variance: Any) -> None:
+    from solar.extract.expansions import gaussian_nll_loss
+
+    x, y = torch.randn(3, 4), torch.randn(3, 4)
+    torch.testing.assert_close(gaussian_nll_loss(x, y, variance), F.gaussian_nll_loss(x, y, variance))
+
+
+@pytest.mark.parametrize("reduction", ["none", "sum", "mean"])
+@pytest.mark.parametrize("p", [1, 2])
+def test_multi_margin(reduction: str, p: int) -> None:
+    from solar.extract.expansions import multi_margin_loss
+
+    x, target, weight = torch.randn(5, 4), torch.tensor([0, 3, 2, 1, 3]), torch.rand(4)
+    options: dict[str, Any] = {"p": p, "margin": 0.7, "weight": weight, "reduction": reduction}
+    torch.testing.assert_close(multi_margin_loss(x, target, **options), F.multi_margin_loss(x, target, **options))
+    torch.testing.assert_close(multi_margin_loss(x[0], target[0]), F.multi_margin_loss(x[0], target[0]))
+
+
+@pytest.mark.parametrize("reduction", ["none", "sum", "mean"])
+def test_ctc_of_long_samples_against_pytorch(reduction: str) -> None:
+    from solar.extract.expansions import ctc_loss
+
+    x = torch.randn(40, 3, 6, generator=torch.Generator().manual_seed(1)).log_softmax(2)
+    targets = torch.randint(1, 6, (3, 12), generator=torch.Generator().manual_seed(2))
+    lengths, counts = (40, 33, 12), (12, 9, 12)
+    options: dict[str, Any] = {"reduction": reduction}
+    expected = F.ctc_loss(x, targets, lengths, counts, **options)
+    torch.testing.assert_close(ctc_loss(x, targets, lengths, counts, **options), expected, rtol=1e-5, atol=1e-4)
