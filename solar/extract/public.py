@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
+from types import BuiltinFunctionType, FunctionType, MethodDescriptorType
 from typing import Any
 
 import torch
@@ -22,32 +23,41 @@ from solar.errors import ExtractionError, GraphError
 from solar.graph import Ref
 
 _TYPES = (torch.dtype, torch.memory_format, torch.layout)
+_FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodDescriptorType)
 _DEVICE = "meta"
 # Reads a file, hands memory out, or takes what a graph cannot hold.
 _REFUSED = ("torch.from_file", "torch.frombuffer", "torch.Tensor.data.__set__", "torch.Tensor.set_")
 
 
 @cache
-def _functions() -> dict[str, Callable[..., Any]]:
-    """Every function by name: what PyTorch lets a subclass override, and what makes tensors from nothing."""
-    found: dict[str, Callable[..., Any]] = {}
+def _names() -> dict[Callable[..., Any], str]:
+    """Every function: what PyTorch lets a subclass override, what makes tensors from nothing, and the plain bindings of
+    its operators, in this order: a function keeps the first name."""
+    found: dict[Callable[..., Any], str] = {}
     for functions in get_overridable_functions().values():
         for function in functions:
             name = resolve_name(function)
             if isinstance(name, str) and name.startswith("torch."):
-                found.setdefault(name, function)
-    for method in vars(torch.Tensor).values():
-        if callable(method) and not method.__name__.startswith("_"):
-            found.setdefault(f"torch.Tensor.{method.__name__}", method)
-    for factory in filter(None, _device_constructors()):
-        if getattr(torch, factory.__name__, None) is factory:
-            found[f"torch.{factory.__name__}"] = factory
-    return {name: found[name] for name in sorted(found) if name not in _REFUSED}
+                found.setdefault(function, name)
+    factories = {factory.__name__ for factory in _device_constructors() if factory is not None}
+    places: tuple[tuple[Any, str, Callable[[str], bool]], ...] = (
+        (torch, "torch", lambda short: short in factories),
+        (torch.Tensor, "torch.Tensor", lambda short: not short.startswith("_")),
+        (torch.nn.functional, "torch.nn.functional", lambda short: short.islower() and not short.startswith("_")),
+        (torch._C._VariableFunctions, "torch", lambda short: not short.startswith("__")),
+        (torch._C._nn, "torch._C._nn", lambda short: not short.startswith("__")),
+    )
+    for where, prefix, wanted in places:
+        for short in dir(where):
+            function = getattr(where, short)
+            if wanted(short) and isinstance(function, _FUNCTIONS):
+                found.setdefault(function, f"{prefix}.{short}")
+    return {function: name for function, name in found.items() if name not in _REFUSED}
 
 
 @cache
-def _names() -> dict[Callable[..., Any], str]:
-    return {function: name for name, function in reversed(_functions().items())}
+def _functions() -> dict[str, Callable[..., Any]]:
+    return {name: function for function, name in _names().items()}
 
 
 def learn_names() -> None:
@@ -59,7 +69,7 @@ def name_of(function: Callable[..., Any]) -> str:
     """Name of a public function; :class:`ExtractionError` for any other callable."""
     name = _names().get(function)
     if name is None:
-        shown = getattr(function, "__qualname__", None) or str(function)
+        shown = getattr(function, "__name__", None) or str(function)
         raise ExtractionError(f"{shown}: is no public function that path torchview can record; use path aten")
     return name
 

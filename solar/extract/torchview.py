@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from graphviz import Digraph
 from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map
 from torchview.computation_graph import ComputationGraph
 from torchview.computation_node import FunctionNode, TensorNode
@@ -22,6 +23,7 @@ from torchview.recorder_tensor import RecorderTensor, orig_name_list
 from torchview.torchview import forward_prop, process_input
 
 from solar.errors import ExtractionError
+from solar.extract.decompositions import table
 from solar.extract.inputs import FOREIGN, Prepared, plain_settings, prepare, refusal
 from solar.extract.known import FROM_PYTHON, KnownValues, Literals, storage_key
 from solar.extract.public import learn_names, name_of, written_arguments
@@ -107,9 +109,23 @@ class _Reference:
         with torch._C.DisableTorchFunctionSubclass():
             record = Record(known, given, {name: item.clone() for name, item in self._prepared.contents.items()})
         self.calls = _Calls(record, self._in_place)
-        with torch.device("meta"), Literals(known), known, self.calls:
+        with _Decomposed(), torch.device("meta"), Literals(known), known, self.calls:
             self.result = self._run(*arguments)
         return self.result
+
+
+class _Decomposed(TorchDispatchMode):
+    """Operators are decomposed as path ``aten`` does: some have no form of their own on the meta device."""
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        rule = table().get(func)
+        if rule is None:
+            return func(*args, **(kwargs or {}))
+        with self:
+            result = rule(*args, **(kwargs or {}))
+        return func(*args, **(kwargs or {})) if result is NotImplemented else result
 
 
 @dataclass(frozen=True)
@@ -145,7 +161,11 @@ class _Calls(TorchFunctionMode):
             args, kwargs = self._given(func, args, dict(kwargs or {}))
         self.record.known.written.clear()
         with self._own_factories():
-            result = func(*args, **(kwargs or {}))
+            if any(isinstance(leaf, RecorderTensor) for leaf in tree_flatten((args, kwargs))[0]):
+                # torchview before the modes further in: what they write out is one call for it, too.
+                result = RecorderTensor.__torch_function__(func, (RecorderTensor,), args, kwargs)
+            else:
+                result = func(*args, **(kwargs or {}))
         with torch._C.DisableTorchFunctionSubclass():
             if literal:
                 self.record.constant(self._node_name(func), result)
