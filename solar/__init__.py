@@ -2,7 +2,7 @@
 
 The three stages as functions, loaded where they are used: :func:`extract_graph` (needs PyTorch), :func:`convert_graph`,
 :func:`bound_program`, and in a row :func:`analyze`; beside them :func:`replay_program`, :func:`attest_program` and
-:func:`load_module` (PyTorch), and :func:`load_machine`.
+:func:`load_module` (PyTorch), :func:`attainable_traffic` (NumPy), and :func:`load_machine`.
 ``solar.einsum``, ``solar.hardware`` and ``solar.bound`` import neither PyTorch nor NumPy.
 """
 
@@ -18,6 +18,7 @@ _STAGES = {
     "replay_program": ("solar.replay", "replay"),
     "attest_program": ("solar.attest", "attest"),
     "load_machine": ("solar.hardware", "load"),
+    "attainable_traffic": ("solar.mapper", "attainable"),
     "load_module": ("solar.module", "load"),
     "analyze": ("solar.analysis", "analyze"),
 }

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
 from typing import Any
@@ -105,40 +106,39 @@ def _counted(space: Space, varying: Ranks, visits: tuple[Visit, ...]) -> list[in
     return sorted(entering & varying)
 
 
+@dataclass(frozen=True)
 class _Grid:
-    """Tile size, iterations and candidate number of every rank, as arrays that broadcast against each other."""
+    """Tile size, candidate number and iterations of every rank, as arrays that broadcast against each other."""
 
-    def __init__(self, space: Space, tiles: list[tuple[int, ...]], varying: Ranks, chosen: dict[int, slice]) -> None:
-        import numpy as np
+    tile: list[Any]
+    number: list[Any]
+    count: list[Any]
 
-        self.extents = space.extents
-        self.tile: list[Any] = []
-        self.number: list[Any] = []
-        axes = list(chosen)
-        for rank, sizes in enumerate(tiles):
-            if rank in chosen:
-                shape = [1] * len(axes)
-                shape[axes.index(rank)] = -1
-                numbers = np.arange(len(sizes) - 1)[chosen[rank]].reshape(shape)
-                self.number.append(numbers)
-                self.tile.append(np.asarray(sizes, dtype=np.int64)[numbers])
-            else:
-                self.number.append(0 if rank in varying else len(sizes) - 1)
-                self.tile.append(1 if rank in varying else space.extents[rank])
-        self.count = [-(-extent // tile) for extent, tile in zip(space.extents, self.tile)]
+
+def _grid(space: Space, tiles: list[tuple[int, ...]], varying: Ranks, chosen: dict[int, slice]) -> _Grid:
+    """``chosen``: the candidates of the ranks searched over. Other varying ranks take their smallest, the rest all."""
+    import numpy as np
+
+    number: list[Any] = [0 if rank in varying else len(sizes) - 1 for rank, sizes in enumerate(tiles)]
+    tile: list[Any] = [sizes[position] for sizes, position in zip(tiles, number)]
+    for axis, (rank, part) in enumerate(chosen.items()):
+        shape = [-1 if other == axis else 1 for other in range(len(chosen))]
+        number[rank] = np.arange(len(tiles[rank]) - 1)[part].reshape(shape)
+        tile[rank] = np.asarray(tiles[rank], dtype=np.int64)[number[rank]]
+    return _Grid(tile, number, [-(-extent // size) for extent, size in zip(space.extents, tile)])
 
 
 def _grids(space: Space, tiles: list[tuple[int, ...]], varying: Ranks, counted: list[int]) -> Iterator[_Grid]:
     """The tilings of one case, in pieces of at most CHUNK cells along the longest axis."""
     lengths = {rank: len(tiles[rank]) - 1 for rank in counted}
     if not lengths:
-        yield _Grid(space, tiles, varying, {})
+        yield _grid(space, tiles, varying, {})
         return
     longest = max(lengths, key=lambda rank: lengths[rank])
     step = max(1, CHUNK * lengths[longest] // math.prod(lengths.values()))
     for begin in range(0, lengths[longest], step):
         chosen = {rank: slice(begin, begin + step) if rank == longest else slice(None) for rank in counted}
-        yield _Grid(space, tiles, varying, chosen)
+        yield _grid(space, tiles, varying, chosen)
 
 
 def _evaluate(
