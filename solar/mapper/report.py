@@ -26,8 +26,9 @@ def attainable(program: Program, *, capacities: Sequence[int] | None = None) -> 
     ``compulsory_bytes``, every touched element once; ``knee_bytes``, the least capacity that reaches it; ``candidates``
     of tile sizes, "ceilings" (every ragged tiling) or, where those are too many, "divisors". ``chains``: products whose
     result only the next one reads, with tiles of each tensor's own, fused where that is better;
-    ``unfused_compulsory_bytes`` counts the intermediates. Every einsum is taken dense, each operand in its own dtype,
-    and an operand that occurs twice counts twice. ``unmapped``: what has no curve, and why.
+    ``unfused_compulsory_bytes`` counts the intermediates; what else is read between two products (a bias) counts
+    nowhere, and a chain of more than two is cut into products and pairs. Every einsum is taken dense, each operand in
+    its own dtype, and an operand that occurs twice counts twice. ``unmapped``: what has no curve, and why.
 
     ``capacities`` (bytes): give the curves at these only; traffic is None where no schedule fits. Needs NumPy.
     """
@@ -92,30 +93,52 @@ def _entry(tiles: str, kind: str, compulsory: int, curve: Curve, capacities: Seq
 def _reader(program: Program, op: Op) -> tuple[Op, int, tuple[int, ...]] | None:
     """The einsum that alone reads the result, at which operand, and which of the result's dimensions each of its is.
 
-    Casts, functions of the result alone, permutations, and reshapes that are undone lie in between.
+    In between lie casts, functions of the result and of what broadcasts to it (a bias), permutations, and reshapes that
+    are undone.
     """
-    consumers = program.consumers()
+    made = op.outputs[0]
+    shape = program.tensors[made].shape
     finals = {name for _, name in program.outputs}
-    name, shape = op.outputs[0], program.tensors[op.outputs[0]].shape
-    dims = tuple(range(len(shape)))
-    while True:
-        readers = consumers[name]
-        if len(readers) != 1 or name in finals:
-            return None
-        reader = readers[0]
-        here = program.tensors[name].shape == tuple(shape[d] for d in dims)
+    region = {made: tuple(range(len(shape)))}  # what the result has become: the dimension of it that each one is
+    found: tuple[Op, int, tuple[int, ...]] | None = None
+    for reader in program.ops:
+        inside = [name for name in reader.operands if name in region]
+        if not inside:
+            continue
+        name = inside[0]
+        dims, here = region[name], _is_whole(program, name, region, shape)
         if reader.kind == "einsum":
-            return (reader, reader.operands.index(name), dims) if here else None
-        alone = reader.operands == (name,) and len(reader.outputs) == 1
-        if alone and reader.kind == "view" and reader.function == "permute" and here:
-            dims = tuple(dims[d] for d in reader.attributes["dims"])
-        elif not alone or not (reader.kind in ("cast", "map") or _is_reshape(reader)):
+            if found is not None or len(inside) > 1 or not here:
+                return None
+            found = reader, reader.operands.index(name), dims
+        elif reader.kind == "view" and reader.function == "permute" and here:
+            region[reader.outputs[0]] = tuple(dims[d] for d in reader.attributes["dims"])
+        elif _keeps_order(reader) or _is_pointwise(program, reader, region):
+            region[reader.outputs[0]] = dims
+        else:
             return None
-        name = reader.outputs[0]
+    return None if finals & region.keys() else found
 
 
-def _is_reshape(op: Op) -> bool:
+def _is_whole(program: Program, name: str, region: Mapping[str, tuple[int, ...]], shape: Sequence[int]) -> bool:
+    return program.tensors[name].shape == tuple(shape[d] for d in region[name])
+
+
+def _keeps_order(op: Op) -> bool:
     return op.kind == "view" and op.function in ("reshape", "squeeze", "unsqueeze")
+
+
+def _is_pointwise(program: Program, op: Op, region: Mapping[str, tuple[int, ...]]) -> bool:
+    """A function of tensors that the result has become, all laid out alike, and of smaller ones that broadcast."""
+    result = program.tensors[op.outputs[0]]
+    inside = [name for name in op.operands if name in region]
+    alike = op.kind in ("map", "cast") and len({region[name] for name in inside}) == 1
+    return alike and all(
+        program.tensors[name].shape == result.shape
+        if name in region
+        else program.tensors[name].elements < result.elements
+        for name in op.operands
+    )
 
 
 def _link(program: Program, op: Op, reader: Op, position: int, dims: tuple[int, ...]) -> _Link:

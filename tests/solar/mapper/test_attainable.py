@@ -24,6 +24,18 @@ def mlp(build: Build, between: str = "relu") -> str:
         hidden = build.cast(build.cast(hidden, "float16"), "float32")
     elif between == "bias":
         hidden = build.map("add", hidden, build.input("bias", 128))
+    elif between == "swish":
+        hidden = build.map("mul", hidden, build.map("sigmoid", hidden))
+    elif between == "residual":
+        hidden = build.map("add", hidden, build.input("other", 64, 128))
+    elif between == "softmax":
+        hidden = build.softmax(hidden)
+    elif between == "flat bias":
+        hidden = build.map("add", build.view("reshape", hidden, [64 * 128]), build.input("other", 1))
+        hidden = build.view("reshape", hidden, [64, 128])
+    elif between == "turned twice":
+        square = build.view("reshape", hidden, [64, 128])
+        hidden = build.map("mul", square, build.transpose(build.transpose(square)))
     elif between == "reshape":
         hidden = build.view("reshape", build.relu(build.view("reshape", hidden, [8, 8, 128])), [64, 128])
     elif between == "flattened":
@@ -64,7 +76,8 @@ def test_each_operand_has_its_own_bytes() -> None:
 @pytest.mark.parametrize(
     ("between", "joined"),
     [
-        ("nothing", True), ("relu", True), ("cast", True), ("reshape", True), ("transposed", True), ("bias", False),
+        ("nothing", True), ("relu", True), ("cast", True), ("reshape", True), ("transposed", True), ("bias", True),
+        ("swish", True), ("flat bias", True), ("turned twice", True), ("residual", False), ("softmax", False),
         ("flattened", False),
     ],
 )  # fmt: skip
@@ -76,6 +89,14 @@ def test_what_may_stand_between_two_products(between: str, joined: bool) -> None
     if joined:
         plain = Build()
         assert value["chains"][0]["curve"] == attainable(plain.program(mlp(plain)))["chains"][0]["curve"]
+
+
+def test_a_matrix_times_its_transpose_in_between_is_no_function_of_one_place() -> None:
+    build = Build()
+    hidden = build.einsum("mk,kn->mn", build.input("x", 8, 8), build.input("v", 8, 8))
+    hidden = build.map("mul", hidden, build.transpose(hidden))
+    value = attainable(build.program(build.einsum("mn,np->mp", hidden, build.input("w", 8, 8))))
+    assert (len(value["einsums"]), value["chains"]) == (2, [])
 
 
 def test_an_intermediate_with_another_reader_is_no_chain() -> None:
