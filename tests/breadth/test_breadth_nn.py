@@ -47,7 +47,7 @@ MULTIPLY_ADDS = {
 LIVE_BYTES = {
     "activation_bf16": 2 * 48 * (1 + 4),
     "activation_relu": 4 * 48 * (1 + 5),
-    "adaptive_avg_pool": 4 * (88 + 504 + 56 + 8 * (4 + 21 + 1 + 12) + 2 * 24),
+    "adaptive_avg_pool": 4 * (88 + 504 + 224 + 8 * (4 + 21 + 1 + 12) + 2 * 24),
     "batch_norm_eval": 4 * (504 + 504 + 4 * 4),
     "cumulative": 4 * 48 * (1 + 4),
     "dropout_seeded": 4 * 48 * (1 + 2),
@@ -58,7 +58,7 @@ LIVE_BYTES = {
     "layer_norm": 4 * (144 * 3 + 2 * 12),
     "loss_regression": 4 * (48 * 2 + 4 + 48),
     "lstm": 4 * (70 + 24 * (5 + 6 + 2) + 84 + 2 * 12),
-    "max_pool": 4 * (88 + 504 + 48 + 8 * 6 + 8 * 20 + 2 * 12) + (4 + 8) * 2 * 4 * 12,
+    "max_pool": 4 * (88 + 504 + 192 + 8 * 6 + 8 * 12 + 2 * 12) + (4 + 8) * 8 * 12,
     "pixel_shuffle": 4 * 384 * 4,
     "random_generator": 4 * 48 * 2 + 8 * 4,
     "softmax": 4 * 48 * 4,
