@@ -211,6 +211,7 @@ def _price(chains: Chains, net: Network, existing: frozenset[str], count_scaling
         chains.sources.__getitem__,
         free=lambda factor: factor.tensor in chains.facts.fixed,
         available=existing.__contains__,
+        repeats=chains.repeating.__contains__,
         count_scalings=count_scalings,
     )
 

@@ -34,12 +34,28 @@ class Chains:
     readers: Mapping[str, list[Op]] = field(init=False)
     bearing: frozenset[str] = field(init=False)
     settled: frozenset[str] = field(init=False)
+    repeating: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
         self.producers = self.program.producers()
         self.readers = self.program.consumers()
         self.bearing = bearing_tensors(self.program)
         self.settled = _settled(self)
+        self.repeating = _repeating(self.program)
+
+
+def _repeating(program: Program) -> frozenset[str]:
+    """Tensors made by a gather whose indices may name one row several times."""
+    found: set[str] = set()
+    for op in program.ops:
+        if op.kind == "index" and op.function in ("gather", "index_select", "embedding", "index"):
+            known = [program.values.get(name) for name in op.operands[1:]]
+            once = len(known) == 1 and known[0] is not None and len(set(known[0])) == len(known[0])
+            if not once or op.operands[0] in found:
+                found.update(op.outputs)
+        elif op.kind in ("view", "cast", "map", "copy") and any(name in found for name in op.operands):
+            found.update(op.outputs)
+    return frozenset(found)
 
 
 def _settled(chains: Chains) -> frozenset[str]:

@@ -375,6 +375,10 @@ def _uniform(program: Program, op: Op, output: str, uniform: Mapping[str, frozen
     if op.kind in ("sort", "scan") or op.function in ("gather", "index_select"):
         same = own & uniform[op.operands[1]] if op.function == "gather" else own
         return same - {op.attributes["dim"]}
+    if op.function == "scatter":
+        index = program.tensors[op.operands[1]].shape
+        same = own.intersection(*(uniform[name] for name in op.operands[1:])) - {op.attributes["dim"]}
+        return frozenset(i for i in same if index[i] == shape[i])
     if op.kind == "einsum":
         names = op.attributes["output"]
         changing = {

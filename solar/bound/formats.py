@@ -19,6 +19,14 @@ from itertools import pairwise
 from solar.einsum import DTYPE_BITS, Op, Program
 from solar.hardware import Machine, Rate
 
+# Not dtypes: integers of four bits, and one of sixteen values that a function makes of them. An engine may take either
+# as it is stored; in doubt the values are those of a four-bit float.
+CODE, TABLE = "code4", "table4"
+CODES = frozenset((CODE, TABLE))
+_FLOATS = ("float4", "float8", "float16", "bfloat16", "tfloat32", "float32", "float64")
+_CODED = frozenset(("uint8", "int8", "int16", "int32", "int64", *_FLOATS))
+_BITS = {**DTYPE_BITS, CODE: 4, TABLE: 4}
+_ROUNDINGS = ("round", "floor", "ceil", "trunc")
 # Formats that hold every value of a dtype.
 _EXACT: Mapping[str, frozenset[str]] = {
     "float64": frozenset(("float64",)),
@@ -32,6 +40,8 @@ _EXACT: Mapping[str, frozenset[str]] = {
         ("float4", "int8", "int4", "float8", "float16", "bfloat16", "tfloat32", "float32", "float64")
     ),
     "bool": frozenset(("int4", "int8", "float4", "float8", "float16", "bfloat16", "tfloat32", "float32", "float64")),
+    CODE: _CODED | {"int4"},
+    TABLE: _CODED,
     "int8": frozenset(("int8", "float16", "bfloat16", "tfloat32", "float32", "float64")),
     "uint8": frozenset(("int8", "float16", "bfloat16", "tfloat32", "float32", "float64")),
     "int16": frozenset(("float32", "float64")),
@@ -131,13 +141,15 @@ def sources(program: Program) -> dict[str, str]:
 
     Views, copies and exact casts keep a source. So does arithmetic with a smaller tensor or a scalar, for a scale or a
     zero point that repeats along a dimension leaves the sum: quantised operands are multiplied as they are stored.
+    Fields of four bits, tables of them, and integers that are kept inside a byte are such operands, too.
     """
+    producers = program.producers()
     found: dict[str, str] = {name: tensor.dtype for name, tensor in program.tensors.items()}
     for op in program.ops:
         if len(op.outputs) != 1 or not op.operands:
             continue
         output = op.outputs[0]
-        candidate = _source(program, op, found)
+        candidate = _source(program, op, found, producers)
         if candidate is not None and _holds(found[output], candidate):
             found[output] = candidate
     return found
@@ -147,30 +159,57 @@ def _holds(dtype: str, source: str) -> bool:
     """Whether ``source`` is ``dtype`` or a narrower one all of whose values it has."""
     if dtype == source:
         return True
-    if DTYPE_BITS[source] >= DTYPE_BITS[dtype]:
+    if _BITS[source] >= _BITS[dtype]:
         return False
     integers = ("bool", "int", "uint")
     return dtype in _EXACT[source] or (dtype.startswith(integers) and source.startswith(integers))
 
 
-def _source(program: Program, op: Op, found: Mapping[str, str]) -> str | None:
+def _source(program: Program, op: Op, found: Mapping[str, str], producers: Mapping[str, Op]) -> str | None:
     if op.kind in ("cast", "view") or (op.kind == "copy" and len(op.operands) == 1):
         return None if op.function == "bitcast" else found[op.operands[0]]
     if op.kind == "copy" and op.function == "cat":
         return _widest(found[name] for name in op.operands)
     if op.kind == "index" and op.function in ("gather", "index_select", "embedding", "index"):
-        return found[op.operands[0]]
-    if op.kind == "map" and op.function in ("mul", "div", "sub", "add", "neg"):
+        return TABLE if all(found[name] == CODE for name in op.operands[1:]) else found[op.operands[0]]
+    if op.kind != "map":
+        return None
+    kept = _kept(op, program.tensors[op.operands[0]].dtype, producers.get(op.operands[0]))
+    if kept is not None:
+        return kept
+    given = {found[name] for name in op.operands}
+    coded = given & CODES and given <= {*CODES, "bool"}
+    if op.function in ("mul", "div", "sub", "add", "neg"):
         output = program.tensors[op.outputs[0]]
         large = [name for name in op.operands if program.tensors[name].elements == output.elements]
-        if op.function == "div" and large and large[0] != op.operands[0]:
-            return None
-        return found[large[0]] if len(large) == 1 else None
-    return None
+        if len(large) == 1 and (op.function != "div" or large[0] == op.operands[0]):
+            return found[large[0]]
+    elif coded and op.function.startswith("bitwise"):
+        return CODE
+    return TABLE if coded else None
+
+
+def _kept(op: Op, dtype: str, before: Op | None) -> str | None:
+    """What integers are that a map keeps inside of fixed limits."""
+    scalars = op.attributes.get("scalars", {})
+    low, high = scalars.get("1"), scalars.get("2")
+    if op.function == "bitwise_and" and isinstance(low, int):
+        low, high = (0, low) if low >= 0 else (None, None)
+    elif op.function == "bitwise_right_shift" and isinstance(low, int):
+        low, high = (0, 2 ** max(0, DTYPE_BITS[dtype] - low) - 1)
+    elif op.function != "clamp" or (
+        dtype.startswith("float") and (before is None or before.function not in _ROUNDINGS)
+    ):
+        return None
+    if not isinstance(low, (int, float)) or not isinstance(high, (int, float)):
+        return None
+    if low >= -8 and high - max(low, 0) <= 15 and (low >= 0 or high <= 7):
+        return CODE
+    return "int8" if low >= -128 and high <= 127 else "uint8" if low >= 0 and high <= 255 else None
 
 
 def _widest(dtypes: Iterable[str]) -> str | None:
-    listed = sorted(dtypes, key=lambda name: DTYPE_BITS[name])
-    if any(DTYPE_BITS[a] == DTYPE_BITS[b] and a != b for a, b in pairwise(listed)):
+    listed = sorted(dtypes, key=lambda name: _BITS[name])
+    if any(_BITS[a] == _BITS[b] and a != b for a, b in pairwise(listed)):
         return None
     return listed[-1]

@@ -310,14 +310,15 @@ def _points(net: Network, indices: frozenset[str]) -> int:
 
 def cheapest(
     net: Network, prices: Prices, dtype_of: Callable[[str], str], *, free: Callable[[Factor], bool],
-    available: Callable[[str], bool], count_scalings: bool = False,
+    available: Callable[[str], bool], repeats: Callable[[str], bool], count_scalings: bool = False,
 ) -> Cost:  # fmt: skip
     """Cheapest order of a network.
 
     ``free``: factors that need no work to multiply (their contents are known beforehand). ``available``: tensors that
-    exist anyway, so that the factors expanded from them need no product. ``count_scalings``: charge steps without a
-    sum as well. A network of too many factors costs its largest unavoidable term: every element of a factor, and of
-    the output, takes part in a product.
+    exist anyway, so that the factors expanded from them need no product. ``repeats``: tensors that may hold one row
+    many times, so that a kernel can bring what it is multiplied with together to a matrix. ``count_scalings``: charge
+    steps without a sum as well. A network of too many factors costs its largest unavoidable term: every element of a
+    factor, and of the output, takes part in a product.
     """
     factors = net.factors
     n = len(factors)
@@ -361,7 +362,7 @@ def cheapest(
         for part, rest in _halves(mask, best, n):
             below = best[part].seconds + best[rest].seconds
             if chosen is None or below < chosen.seconds:
-                step = _step(net, part, rest, opened, mask, mixed, counts, prices, dtype_of, count_scalings)
+                step = _step(net, part, rest, opened, mask, mixed, counts, prices, dtype_of, repeats, count_scalings)
                 seconds = below if step is None else below + step.multiply_adds * step.price.seconds
                 if chosen is None or seconds < chosen.seconds:
                     steps = (*best[part].steps, *best[rest].steps, *(() if step is None else (step,)))
@@ -419,7 +420,8 @@ def _halves(mask: int, built: Mapping[int, Cost], n: int) -> Iterator[tuple[int,
 
 def _step(
     net: Network, left: int, right: int, opened: Mapping[int, frozenset[str]], mask: int, mixed: _Mixed,
-    counts: dict[frozenset[str], int], prices: Prices, dtype_of: Callable[[str], str], count_scalings: bool,
+    counts: dict[frozenset[str], int], prices: Prices, dtype_of: Callable[[str], str],
+    repeats: Callable[[str], bool], count_scalings: bool,
 ) -> Step | None:  # fmt: skip
     together = opened[left] | opened[right]
     share = 1.0
@@ -438,9 +440,9 @@ def _step(
     for position, tap, taps in net.windows:
         if position <= together and tap in together:
             ratio *= _WINOGRAD.get(taps, _WINOGRAD_LONG)
-    price = prices.of(
-        operands[0], operands[1], elementwise=share < 1 or not _is_matrix(net, opened[left], opened[right])
-    )
+    grouped = any(repeats(f.tensor) for i, f in enumerate(net.factors) if mask >> i & 1)
+    matrix = grouped or _is_matrix(net, opened[left], opened[right])
+    price = prices.of(operands[0], operands[1], elementwise=share < 1 or not matrix)
     return Step(points * ratio, price, ratio < share)
 
 

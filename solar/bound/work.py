@@ -16,6 +16,7 @@ from solar.bound import regions as rg
 from solar.bound.demand import Demand, is_pointwise_linear
 from solar.bound.expansion import bearing_tensors
 from solar.bound.facts import Facts, scalars_of
+from solar.bound.formats import CODES, sources
 from solar.bound.regions import Block, Region
 from solar.einsum import Op, Program
 
@@ -37,6 +38,8 @@ def elementwise_work(program: Program, facts: Facts, demand: Demand) -> list[Ele
     bearing = bearing_tensors(program)
     producers = program.producers()
     feeding = _feeding(program, demand)
+    narrowest = sources(program)
+    unpacked = _unpacked(program, narrowest)
     folded = {name: rg.count(demand.needed.get(name, ())) for _, name in program.inputs}
     result = []
     for op in program.ops:
@@ -48,7 +51,7 @@ def elementwise_work(program: Program, facts: Facts, demand: Demand) -> list[Ele
         size = max(distinct(region, facts.uniform[name]) for region, name in zip(wanted, op.outputs, strict=True))
         for name in op.outputs:
             folded[name] = _folded(program, demand, op, name, size, folded)
-        if all(name in facts.fixed for name in op.outputs):
+        if all(name in facts.fixed or name in unpacked for name in op.outputs):
             continue
         operations = _operations(program, facts, demand, op, size, bearing, feeding, producers, folded)
         if operations:
@@ -147,6 +150,27 @@ def _feeding(program: Program, demand: Demand) -> frozenset[str]:
         elif is_pointwise_linear(program, op) and any(name in found for name in op.outputs):
             found.update(op.operands)
     return frozenset(found)
+
+
+def _unpacked(program: Program, narrowest: Mapping[str, str]) -> frozenset[str]:
+    """What only brings codes of four bits into the shape that a contraction is written in: it takes them packed."""
+    readers = program.consumers()
+    feeding: set[str] = set()
+    made: set[str] = set()
+    kept = {name for _, name in program.outputs}
+    for op in reversed(program.ops):
+        name = op.outputs[0] if op.outputs else ""
+        if name in kept or any(
+            reader.kind != "einsum" and not feeding.issuperset(reader.outputs) for reader in readers.get(name, ())
+        ):
+            continue
+        given = {narrowest[operand] for operand in op.operands}
+        coded = narrowest.get(name) in CODES or bool(given & CODES and given <= {*CODES, "bool"})
+        if coded or is_pointwise_linear(program, op) or op.kind in ("cast", "copy"):
+            feeding.add(name)
+        if coded and op.kind == "map":
+            made.add(name)
+    return frozenset(made)
 
 
 def _folded(program: Program, demand: Demand, op: Op, name: str, size: int, folded: Mapping[str, int]) -> int:
