@@ -265,7 +265,7 @@ class _Loaded:
         try:
             for name, place in self._places:
                 value = given[name]
-                place.store[place.key] = value.clone() if name in self._moving else value
+                place.store[place.key] = self._moved(value) if name in self._moving else value
                 if self._differentiates and isinstance(self._held[name], torch.nn.Parameter):
                     value.requires_grad_(self._held[name].requires_grad)  # type: ignore[union-attr]
             with Devices(self._device):
@@ -275,6 +275,14 @@ class _Loaded:
         finally:
             for place, value in before:
                 place.store[place.key] = value
+
+    @staticmethod
+    def _moved(value: Any) -> Any:
+        """A copy that may change. No gradient flows through statistics, and PyTorch refuses those that ask for one."""
+        if value.requires_grad:
+            with torch._C.DisableTorchFunction():  # not a cut of the module's own (solar.gradients)
+                value = value.detach()
+        return value.clone()
 
     def _input(self, name: str, value: torch.Tensor | Scalar) -> Input:
         if not isinstance(value, torch.Tensor):

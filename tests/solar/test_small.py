@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+import solar
 from solar import small
-from solar.analysis import analyze, record
+from solar.analysis import record
 from solar.einsum import Program
 from solar.errors import ReplayError
-from solar.hardware import load as load_machine
 from solar.module import Module, load
 from solar.small import attest_module
 
@@ -111,8 +111,20 @@ def test_kinds_of_inputs_that_the_module_refuses_are_left_out(tmp_path):
     assert attested(path)["predicate"]["kinds"] == ["random", "zeros"]
 
 
+def test_statistics_ask_for_no_gradient(tmp_path):
+    """Batch norm refuses a gradient to them; asked for, each other input would be tried by itself."""
+    path = tmp_path / "given.py"
+    path.write_text(
+        "import torch\nnorm = torch.nn.BatchNorm1d(3)\ndef run(x): return norm(x)\n"
+        "def get_inputs(): return [torch.randn(8, 3)]\n"
+    )
+    compared = attested(path)["predicate"]["gradients"]
+    assert compared["inputs"] == ["x", "norm.weight", "norm.bias", "norm.running_mean", "norm.running_var"]
+
+
 def test_analysis_with_attestation_a_reason_or_neither(tmp_path):
-    module, machine = load(write(tmp_path)), load_machine("gfx1200")
+    module, machine = solar.load_module(write(tmp_path)), solar.load_machine("gfx1200")
+    analyze = solar.analyze
     statement = {"predicate": {"verdict": "passed"}}
     analysis = analyze(module.run, module.inputs, machine, attestor=lambda program: statement)
     assert (analysis.attestation, analysis.not_attested) == (statement, None)
