@@ -43,6 +43,13 @@ def _declared(name: str, tensor: Tensor) -> Input:
     return Input(tensor.shape, tensor.dtype, values=tensor.values)
 
 
+def _nested(values: list[Any], shape: tuple[int, ...]) -> Any:
+    """Row-major ``values`` as lists in lists."""
+    for extent in reversed(shape[1:]):
+        values = [values[i : i + extent] for i in range(0, len(values), extent or 1)]
+    return values if shape else values[0]
+
+
 class _Calls:
     """The recorded calls as a function of the inputs; ``present`` says which one is being made."""
 
@@ -75,8 +82,9 @@ class _Calls:
         if node.op == "solar.constant":
             for constant in filter(None, node.outputs):
                 entry = self._graph.tensors[constant]
-                value = torch.tensor(list(node.arguments["values"]), dtype=torch_dtype(node.name, entry.dtype))
-                self._define(tensors, constant, value.reshape(entry.shape))
+                nested = _nested(list(node.arguments["values"]), entry.shape)
+                value = torch.tensor(nested, dtype=torch_dtype(node.name, entry.dtype))
+                self._define(tensors, constant, value if value.shape == entry.shape else value.reshape(entry.shape))
             return
         args, kwargs = read_arguments(node.arguments, tensors)
         results = tree_flatten(function_of(node.op)(*args, **kwargs))[0]

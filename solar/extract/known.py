@@ -250,10 +250,20 @@ class Literals(TorchFunctionMode):
         if func is torch.Tensor.new_tensor and not isinstance(args[1], torch.Tensor):
             arguments.setdefault("dtype", args[0].dtype)
             return self._literal(torch.tensor, args[1:], {**arguments, "device": _CPU})
+        if func in _INDEXED:
+            args = (args[0], self._positions(args[1]), *args[2:])
         if func in FUNCTIONS:
             with self:
                 return FUNCTIONS[func](*args, **arguments)
         return func(*args, **arguments)
+
+    def _positions(self, index: Any) -> Any:
+        """An index, its lists of numbers as tensors: PyTorch would make them on the meta device, without contents."""
+        if isinstance(index, tuple):
+            return tuple(self._positions(item) for item in index)
+        if isinstance(index, list) and all(isinstance(item, (int, bool)) for item in tree_flatten(index)[0]):
+            return self._literal(torch.tensor, (index,), {"device": _CPU, "dtype": None if index else torch.int64})
+        return index
 
     def _literal(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
         args, kwargs = tree_map(self._python, (args, kwargs))
@@ -278,6 +288,7 @@ _SILENT_WRITES = {
 }
 _INDEXING = frozenset(("index", "index_put", "index_put_", "_unsafe_index", "_unsafe_index_put"))
 FROM_PYTHON = (torch.tensor, torch.as_tensor, torch.asarray, torch.from_numpy)
+_INDEXED = (torch.Tensor.__getitem__, torch.Tensor.__setitem__)
 _TO_PYTHON = (torch.Tensor.tolist, torch.Tensor.numpy)
 
 

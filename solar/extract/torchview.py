@@ -193,7 +193,15 @@ class _Calls(TorchFunctionMode):
         def given(leaf: Any) -> Any:
             if isinstance(leaf, slice):
                 return slice(*(self._limit(func, item) for item in (leaf.start, leaf.stop, leaf.step)))
-            if not isinstance(leaf, torch.Tensor) or self.record.find(leaf) is not None:
+            if not isinstance(leaf, torch.Tensor):
+                return leaf
+            if torch._C._functorch.is_functorch_wrapped_tensor(leaf):
+                raise ExtractionError(
+                    f"{func.__name__}: path torchview cannot record a transform of torch.func; use path aten"
+                )
+            if self.record.find(leaf) is not None:
+                if self.record.is_new(leaf):
+                    raise ExtractionError(f"{func.__name__}: reads a tensor that was changed behind the recorded calls")
                 return leaf
             if leaf.device.type == "meta":
                 raise ExtractionError(
