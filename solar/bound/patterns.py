@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from solar.bound import axes as ax
-from solar.bound.regions import Block, Pair, combine, everything, intersect, opposite
+from solar.bound.axes import LARGEST_WALK
+from solar.bound.regions import Block, Pair, combine, everything, intersect, opposite, rows_of
 from solar.bound.views import groups_of
 from solar.einsum import Tensor
 
@@ -287,15 +288,18 @@ def push_view(function: str, attributes: Mapping[str, Any], block: Block, shape:
         if 0 in operand:
             return None
         result = list(everything(shape).axes)
-        where = {}
+        where: dict[int, int] = {}
+        merged: dict[int, tuple[int, int]] = {}
         for left, right in groups_of(shape, operand):
             if len(left) == len(right) == 1:
                 result[left[0]] = axes[right[0]]
                 where[right[0]] = left[0]
             elif not all(axes[i].full for i in right):
                 return None
-        moved = renumber(where)
-        return None if moved is None else Block(tuple(result), moved)
+            elif len(left) == 1:
+                merged |= {i: (left[0], math.prod(operand[j] for j in right if j > i)) for i in right}
+        joined = [_merged(pair, merged, where, operand, shape) for pair in pairs]
+        return None if None in joined else Block(tuple(result), tuple(pair for pair in joined if pair is not None))
     if function == "slice":
         dim, start, step = attributes["dim"], attributes["start"], attributes["step"]
         axes[dim] = ax.preimage(axes[dim], step, start, shape[dim])
@@ -327,6 +331,24 @@ def push_view(function: str, attributes: Mapping[str, Any], block: Block, shape:
         moved = renumber(where)
         return None if moved is None else Block(tuple(axes[i] for i in kept), moved)
     return None
+
+
+def _merged(
+    pair: Pair, merged: Mapping[int, tuple[int, int]], where: Mapping[int, int], operand: Shape, shape: Shape
+) -> Pair | None:
+    """A condition after a reshape: one of its axes may be a digit of a longer one, ``merged`` {axis: (new, stride)}."""
+    if pair.first in where and pair.second in where:
+        return replace(pair, first=where[pair.first], second=where[pair.second])
+    x, y = pair.first, pair.second
+    rows = rows_of(pair, operand[x], operand[y])
+    if x in where and y in merged and rows is not None and operand[x] * operand[y] <= LARGEST_WALK:
+        rows = tuple(sum((row >> j & 1) << i for i, row in enumerate(rows)) for j in range(operand[y]))
+        x, y = y, x
+    if rows is None or x not in merged or y not in where or shape[merged[x][0]] > LARGEST_WALK:
+        return None
+    new, stride = merged[x]
+    longer = tuple(rows[i // stride % operand[x]] for i in range(shape[new]))
+    return Pair(new, where[y], rows=longer)
 
 
 def _point(block: Block, dim: int, index: int) -> Block:
