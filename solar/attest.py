@@ -4,12 +4,15 @@ Replay and reference run on the same seeded inputs; shapes, dtypes, values, effe
 statement holds seeds, rules, tolerances and verdicts, and no measured error, so that every processor writes the same
 bytes. Runs on small shapes: :func:`same_structure` ties the small program to the one that is analysed.
 
-Tolerance of a float output: |a - b| <= r (|b| + s), r = 16 (p - u) + 2 u. s is the root mean square of b, and at least
-1 for patterned inputs (zeros, boundary), whose sums cancel to nothing. u is the unit roundoff of the output's dtype, p
-the roundoff gathered along the longest path to it: u of the result for every operation, and sqrt(n) times the
-accumulator's u for a sum of n terms (N. J. Higham, T. Mary, "A new approach to probabilistic rounding error analysis",
-SIAM J. Sci. Comput. 41, 2019: sqrt(n) in place of n in gamma_n). 2 u is one flipped rounding at the store; 16 stands
-for the conditioning of what lies between.
+Against float64: reference and replay both lie within :data:`SAFETY` running error bounds (:mod:`solar.rounding`) of the
+exact value, element by element, wherever that bound is finite; the reference may sum in another order and compute its
+functions otherwise than the program, hence the factor. Gradients: see :mod:`solar.gradients`. Against each other, also
+where nothing is known of the error, a float output has the tolerance |a - b| <= r (|b| + s), r = 16 (p - u) + 2 u. s is
+the root mean square of b, and at least 1 for patterned inputs (zeros, boundary), whose sums cancel to nothing. u is the
+unit roundoff of the output's dtype, p the roundoff gathered along the longest path to it: u of the result for every
+operation, and sqrt(n) times the accumulator's u for a sum of n terms (N. J. Higham, T. Mary, "A new approach to
+probabilistic rounding error analysis", SIAM J. Sci. Comput. 41, 2019: sqrt(n) in place of n in gamma_n). 2 u is one
+flipped rounding at the store; 16 stands for the conditioning of what lies between.
 """
 
 from __future__ import annotations
@@ -23,7 +26,9 @@ import torch
 from solar.einsum import Op, Program, to_dict
 from solar.errors import ReplayError
 from solar.extract.results import named_results
+from solar.gradients import compare_gradients
 from solar.replay import replay
+from solar.rounding import LOOSE_MAPS, UNIT_ROUNDOFF, Bounded, bounded_outputs
 
 SCHEMA = "solar.attestation.v1"
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
@@ -33,13 +38,11 @@ KINDS = ("random", "zeros", "boundary")
 
 # Of discrete outputs that roundings decide, so many may differ: an integer by one code, a position altogether.
 DIFFERING_FRACTION = 1 / 64
+SAFETY = 4
 _CONDITIONING = 16
-_UNIT_ROUNDOFF = {
-    "float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8,
-    "float8_e4m3fn": 2.0**-4, "float8_e5m2": 2.0**-3, "float4_e2m1fn_x2": 2.0**-2,
-}  # fmt: skip
+# A gradient goes back and forth through the program; beyond a quarter nothing is compared any more.
+_GRADIENT_CONDITIONING, _LARGEST_RELATIVE = 256, 0.25
 _DIMENSIONS = frozenset(("dim", "dims", "dim1", "dim2", "spatial"))
-_LOOSE_MAPS = frozenset(("pow", "lgamma", "digamma", "erfinv", "tan", "acosh", "atanh"))
 
 Inputs = dict[str, Any]
 
@@ -65,9 +68,11 @@ def attest(
     if analysed is not None:
         same_structure(analysed, program)
     rules = {declared: _rule(program, declared, name) for declared, name in program.outputs}
+    held: set[str] = set()
     for seed in seeds:
         for kind in kinds:
-            _compare(program, run, inputs_for, rules, seed, kind)
+            held |= _compare(program, run, inputs_for, rules, seed, kind)
+    gradients = compare_gradients(program, run, inputs_for, seeds[0], _gradient_tolerance(program))
     subjects = [{"name": name, "digest": _digest_map(value)} for name, value in subject.items()]
     subjects.append({"name": "einsum-graph", "digest": _digest_map(digest(to_dict(analysed or program)))})
     if analysed is not None:
@@ -88,6 +93,8 @@ def attest(
                 "outputs": {declared: list(program.tensors[name].shape) for declared, name in program.outputs},
             },
             "tolerance": rules,
+            "float64": {"outputs": [declared for declared in rules if declared in held], "error_bounds": SAFETY},
+            "gradients": gradients,
             "in_place": dict(program.aliases),
         },
     }
@@ -153,7 +160,8 @@ def _compare(
     rules: Mapping[str, Mapping[str, Any]],
     seed: int,
     kind: str,
-) -> None:
+) -> set[str]:
+    """Outputs of which some element was held against float64."""
     where = f"seed {seed}, {kind}"
     given = inputs_for(seed, kind)
     before = {name: value.clone() for name, value in given.items() if isinstance(value, torch.Tensor)}
@@ -172,9 +180,42 @@ def _compare(
     for name, value in before.items():
         if name not in written and not _identical(value, given[name]):
             raise ReplayError(f"{where}: the reference changed its input {name!r}, which is not declared in place")
+    _check_aliases(program, given, expected, where)
     actual = replay(program, inputs)
+    exact = bounded_outputs(program, inputs)
+    held = set()
     for declared, _ in program.outputs:
-        _compare_output(f"{where}: {declared}", rules[declared], kind, expected[declared].detach(), actual[declared])
+        place, reference = f"{where}: {declared}", expected[declared].detach()
+        _compare_output(place, rules[declared], kind, reference, actual[declared])
+        if _hold_to_float64(place, exact[declared], reference, actual[declared]):
+            held.add(declared)
+    return held
+
+
+def _check_aliases(program: Program, given: Inputs, expected: Mapping[str, torch.Tensor], where: str) -> None:
+    """A returned tensor is a written input exactly where the program says so."""
+    for declared, value in expected.items():
+        source = program.aliases.get(declared)
+        shared = [name for name in dict.fromkeys(program.aliases.values()) if _same_memory(value, given[name])]
+        if shared != ([] if source is None else [source]):
+            raise ReplayError(
+                f"{where}: {declared}: is {shared or 'no input'}, the program says {source or 'no input'}"
+            )
+
+
+def _same_memory(first: torch.Tensor, second: torch.Tensor) -> bool:
+    return (first.data_ptr(), first.shape, first.stride()) == (second.data_ptr(), second.shape, second.stride())
+
+
+def _hold_to_float64(where: str, exact: Bounded, reference: torch.Tensor, found: torch.Tensor) -> bool:
+    """Whether any element has a finite error bound; :class:`ReplayError` where one is outside of it."""
+    usable = torch.isfinite(exact.error) & torch.isfinite(exact.exact.double())
+    for side, value in (("the reference", reference), ("the replay", found)):
+        value = value.double()
+        beyond = (value - exact.exact.double()).abs() > SAFETY * exact.error
+        if bool((beyond & usable & torch.isfinite(value)).any()):
+            raise ReplayError(f"{where}: {side} is further from the value in float64 than its roundings explain")
+    return bool(usable.any())
 
 
 def _check_known(program: Program, inputs: Mapping[str, torch.Tensor], where: str) -> None:
@@ -224,7 +265,7 @@ def _rule(program: Program, declared: str, name: str) -> dict[str, Any]:
     paths = _paths(program)
     roundoff, floating, ordered = paths[name]
     dtype = program.tensors[name].dtype
-    unit = _UNIT_ROUNDOFF.get(dtype)
+    unit = UNIT_ROUNDOFF.get(dtype)
     if unit is None:
         if not floating:
             return {"rule": "equal"}
@@ -235,11 +276,17 @@ def _rule(program: Program, declared: str, name: str) -> dict[str, Any]:
     return {"rule": "close", "relative": relative}
 
 
+def _gradient_tolerance(program: Program) -> float:
+    units = [UNIT_ROUNDOFF.get(tensor.dtype, 0.0) for tensor in program.tensors.values()]
+    unit, roundoff = max(units, default=0.0), max((path[0] for path in _paths(program).values()), default=0.0)
+    return min(_rounded(_GRADIENT_CONDITIONING * max(roundoff - unit, unit / 64)), _LARGEST_RELATIVE)
+
+
 def _paths(program: Program) -> dict[str, tuple[float, bool, bool]]:
     """Per tensor: roundoff along its longest path; whether floats had a part in it; whether an order of floats had."""
     found: dict[str, tuple[float, bool, bool]] = {}
     for _, name in program.inputs:
-        found[name] = (0.0, program.tensors[name].dtype in _UNIT_ROUNDOFF, False)
+        found[name] = (0.0, program.tensors[name].dtype in UNIT_ROUNDOFF, False)
     for op in program.ops:
         reads = [found[name] for name in op.operands]
         roundoff = max((entry[0] for entry in reads), default=0.0)
@@ -247,7 +294,7 @@ def _paths(program: Program) -> dict[str, tuple[float, bool, bool]]:
         ordered = any(entry[2] for entry in reads)
         for position, name in enumerate(op.outputs):
             dtype = program.tensors[name].dtype
-            unit = _UNIT_ROUNDOFF.get(dtype, 0.0)
+            unit = UNIT_ROUNDOFF.get(dtype, 0.0)
             positions = (op.kind in ("sort", "scan") and position == 1) or op.function in (
                 "argmax",
                 "argmin",
@@ -255,7 +302,7 @@ def _paths(program: Program) -> dict[str, tuple[float, bool, bool]]:
             )
             found[name] = (
                 roundoff + _step(program, op, unit),
-                floating or dtype in _UNIT_ROUNDOFF,
+                floating or dtype in UNIT_ROUNDOFF,
                 ordered or (positions and floating),
             )
     return found
@@ -265,7 +312,7 @@ def _step(program: Program, op: Op, unit: float) -> float:
     """Roundoff that one operation adds."""
     if op.kind in ("view", "copy", "create", "sort"):
         return 0.0
-    accumulator = min(unit, _UNIT_ROUNDOFF["float32"])
+    accumulator = min(unit, UNIT_ROUNDOFF["float32"])
     if op.kind == "einsum":
         extents = op.attributes["indices"]
         return unit + accumulator * math.sqrt(
@@ -276,7 +323,9 @@ def _step(program: Program, op: Op, unit: float) -> float:
         after = math.prod(program.tensors[op.outputs[0]].shape)
         terms = before / max(after, 1) if op.kind == "reduce" else math.prod(program.tensors[op.operands[-1]].shape)
         return unit + accumulator * math.sqrt(max(terms, 1.0))
-    return unit * (16 if op.function in _LOOSE_MAPS else 2 if op.kind == "map" else 1)
+    if op.kind == "opaque":
+        return unit * program.tensors[op.operands[0]].shape[-1]
+    return unit * (16 if op.function in LOOSE_MAPS else 2 if op.kind == "map" else 1)
 
 
 def _rounded(value: float) -> float:

@@ -118,18 +118,20 @@ def test_a_program_that_differs(change) -> None:
         statement(edited(change))
 
 
-def test_quantised_codes_may_differ_by_one_but_rarely() -> None:
-    def quantise(x, w):
-        return torch.trunc(x.float().softmax(1) * 100 * w.abs()).to(torch.int8)
+def test_quantised_codes_may_differ_where_a_rounding_decides_them() -> None:
+    def quantise(x, w, scale=1.0):
+        return torch.trunc(x.float().softmax(1) * 100 * w.abs() * scale).to(torch.int8)
 
     made = program(run=quantise)
     assert statement(made, quantise)["predicate"]["tolerance"]["output"]["rule"] == "one code"
-    few = lambda x, w: quantise(x, w) + (torch.arange(40) == 0) * (torch.arange(6)[:, None] < 2)  # noqa: E731
-    statement(made, lambda x, w: few(x, w).to(torch.int8))
+    statement(made, lambda x, w: quantise(x, w, 1 + 2.0**-23))
     with pytest.raises(ReplayError, match="beyond the tolerance"):
         statement(made, lambda x, w: quantise(x, w) + (torch.arange(40) < 9).to(torch.int8))
     with pytest.raises(ReplayError, match="more than one code"):
         statement(made, lambda x, w: quantise(x, w) + 2 * (torch.arange(40) == 0).to(torch.int8))
+    # One code, far from where it changes.
+    with pytest.raises(ReplayError, match="further from the value in float64"):
+        statement(made, lambda x, w: quantise(x, w) + (torch.arange(240).reshape(6, 40) == 7).to(torch.int8))
 
 
 def test_data_movement_of_integers_is_exact() -> None:

@@ -23,7 +23,7 @@ SMOOTH = tuple(step for step in STEPS if step not in ("centre", "softmax"))
 @settings(max_examples=80, deadline=None, derandomize=True)
 @given(programs(SMOOTH))
 def test_what_is_read_matters(made: tuple[Build, str]) -> None:
-    from solar.replay import _run
+    from solar.replay import run_op
 
     b, value = made
     program = b.program(value)
@@ -36,7 +36,7 @@ def test_what_is_read_matters(made: tuple[Build, str]) -> None:
     doubled = replace(program, tensors=tensors)
     values = dict(inputs)
     for op in program.ops:
-        values.update(zip(op.outputs, _run(doubled, op, [values[name] for name in op.operands]), strict=True))
+        values.update(zip(op.outputs, run_op(doubled, op, [values[name] for name in op.operands]), strict=True))
     out = values[value]
     weights = torch.rand(out.shape, generator=generator).double()
     total = (out * weights).sum()

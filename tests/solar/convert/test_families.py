@@ -68,7 +68,8 @@ ELEMENTWISE = {
     "casts": (lambda x: ((10 * x).to(torch.int8), x > 0, (x > 0).to(I32), x.half().double()), X),
     "bits": (lambda x: ((x.view(I32) + 0x200000) >> 23, (x.view(I32) & 0x7F800000).view(torch.float32)), X),
     "scales": (
-        lambda x, i: torch.ldexp(x, i) + torch.sgn(x) + torch.deg2rad(x),
+        # PyTorch's own derivative of ldexp is 0 for a negative exponent.
+        lambda x, i: torch.ldexp(x.detach(), i) + torch.sgn(x) + torch.deg2rad(x),
         {"x": t(3), "i": torch.tensor([1, -2, 0])},
     ),
     "lookup of nan": (lambda x: torch.nan_to_num(x / x), X),
