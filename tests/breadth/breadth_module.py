@@ -17,7 +17,7 @@ import importlib.util
 import inspect
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -29,7 +29,8 @@ from solar.attest import attest, patterned
 from solar.bound import bound
 from solar.convert import convert
 from solar.einsum import Program, from_dict, to_dict
-from solar.extract.aten import dtype_name, extract
+from solar.extract import extract
+from solar.extract.inputs import dtype_name
 from solar.graph import Input
 from solar.hardware import Machine, load
 
@@ -97,14 +98,14 @@ def declared(case: Case) -> dict[str, Input]:
     return found
 
 
-def converted(case: Case) -> Program:
+def converted(case: Case, path: str = "aten") -> Program:
     """The program of a module, after a round trip through plain JSON."""
-    graph = extract(case.run, declared(case), in_place=case.option("IN_PLACE"))
+    graph = extract(case.run, declared(case), path=path, in_place=case.option("IN_PLACE"))
     written = json.dumps(to_dict(convert(graph)), sort_keys=True, allow_nan=False)
     return from_dict(json.loads(written))
 
 
-def attested(case: Case, program: Program) -> None:
+def attested(case: Case, program: Program, seeds: Sequence[int] = (1, 2)) -> None:
     """Raise unless the program computes what the module computes."""
     kept = {*case.option("AS_DRAWN"), *case.option("KNOWN")}
     known = {name: value for name, value in case.draw(SEED).items() if name in case.option("KNOWN")}
@@ -119,7 +120,7 @@ def attested(case: Case, program: Program) -> None:
         return chosen
 
     statement = attest(
-        program, case.run, inputs_for, subject={"module": "none:0"}, digest=lambda value: "none:0", seeds=(1, 2)
+        program, case.run, inputs_for, subject={"module": "none:0"}, digest=lambda value: "none:0", seeds=seeds
     )
     assert statement["predicate"]["verdict"] == "passed"
 
