@@ -196,7 +196,9 @@ class KnownValues(TorchDispatchMode):
             for leaf in written(func, args, kwargs):
                 self._forget(leaf)
             return
-        declared = any(self.declared(leaf) for leaf in flat if isinstance(leaf, torch.Tensor))
+        declared = func is torch.ops.solar.constant.default or any(
+            self.declared(leaf) for leaf in flat if isinstance(leaf, torch.Tensor)
+        )
         twins = [leaf for leaf in tree_flatten(real)[0] if isinstance(leaf, torch.Tensor)]
         for leaf, contents in zip(results, twins, strict=True):
             if _place(leaf) not in self._twins:
