@@ -368,6 +368,20 @@ def _ldexp(build: Build, node: Node) -> list[Value]:
     return finish(build, build.map("mul", value, build.map("exp2", power)))
 
 
+def _logaddexp(base: str) -> Rule:
+    """max + log(1 + b^-|difference|); the difference of equal infinities is taken as none."""
+
+    def rule(build: Build, node: Node) -> list[Value]:
+        dtype = build.result().dtype
+        pair = [build.wide(build.cast(build.operand(node.arguments[key]), dtype)) for key in ("self", "other")]
+        distance = build.map("neg", build.map("abs", build.map("sub", *pair)))
+        powers = build.map("exp2" if base else "exp", build.map("fmin", distance, 0.0))
+        more = build.map("log2", build.map("add", powers, 1.0)) if base else build.map("log1p", powers)
+        return [build.cast(build.map("add", build.map("maximum", *pair), more), dtype)]
+
+    return rule
+
+
 def _identity(build: Build, node: Node) -> list[Value]:
     if node.op.startswith("aten.native_dropout"):
         value = build.operand(node.arguments["input"])
@@ -417,6 +431,8 @@ RULES |= {
     "triu": _triangle("triu"),
     "lerp": _lerp,
     "ldexp": _ldexp,
+    "logaddexp": _logaddexp(""),
+    "logaddexp2": _logaddexp("2"),
     "sgn": _unary("sign"),
     "addcmul": _polynomial("mul"),
     "addcdiv": _polynomial("div"),
