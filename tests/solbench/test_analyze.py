@@ -123,17 +123,20 @@ def test_a_module_in_a_process_of_its_own(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("text", "reason"),
+    ("text", "reason", "timeout_s"),
     [
-        ("import os; os._exit(7)", "given.py: the process ended with exit code 7 before the analysis was done"),
-        ("import os; os.kill(os.getpid(), 11)", "given.py: the process ended by signal SIGSEGV before"),
-        ("while True: pass", "given.py: no analysis after 3 s (--timeout)"),
-        ("import subprocess\nsubprocess.Popen(['sleep', '100'])\nwhile True: pass", "no analysis after 3 s"),
+        ("import os; os._exit(7)", "given.py: the process ended with exit code 7 before the analysis was done", 300),
+        ("import os; os.kill(os.getpid(), 11)", "given.py: the process ended by signal SIGSEGV before", 300),
+        (
+            "import subprocess\nsubprocess.Popen(['sleep', '100'])\nwhile True: pass",
+            "given.py: no analysis after 8 s",
+            8,
+        ),
     ],
 )
-def test_a_crash_a_hang_and_an_exit_are_one_line(tmp_path, text, reason):
+def test_a_crash_a_hang_and_an_exit_are_one_line(tmp_path, text, reason, timeout_s):
     with pytest.raises(UndecidedError) as caught:
-        analyse(request(module(tmp_path, text)), 3)
+        analyse(request(module(tmp_path, text)), timeout_s)
     assert reason in str(caught.value)
     assert caught.value.exit_code == 3
 
