@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 
 from solar.convert import (
+    activations,
     adaptive,
     bags,
     contraction,
@@ -35,6 +36,7 @@ from solar.graph import validate as validate_graph
 Rule = Callable[[Build, Node], Sequence[Value | None]]
 FAMILIES = (
     elementwise,
+    activations,
     reduction,
     normalisation,
     contraction,
