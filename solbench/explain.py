@@ -89,14 +89,20 @@ def _compute_changes(analysis: Analysis, binds: str, total: float, floor_s: floa
     for term, cost in sorted(charged, key=lambda item: -item[1])[:_TOP]:
         yield f"fewer operations: {term['op']} ({term['function']}) is {_share(cost, total)} of {binds}'s time"
     formats = analysis["hardware"]["engines"][binds]
-    fastest = max(formats, key=lambda name: (_rate(formats[name]), name))
     for entry in entries:
-        gain = _rate(formats[fastest]) / entry["rate_per_s"]
-        if entry["mode"] != "elementwise" and gain > 1:
+        if entry["mode"] == "elementwise":
+            continue
+        own, _, split = entry["mode"].partition("*")
+        kind = "float" if "float" in own else "int"
+        products = int(split or 1)
+        gains = {name: _rate(rate) * products / entry["rate_per_s"] for name, rate in formats.items() if kind in name}
+        # The least that helps: a check that refuses it refuses what is coarser still.
+        gain, name = min(((gain, name) for name, gain in gains.items() if gain > 1.01), default=(1.0, ""))
+        if name:
             after = max(total - entry["seconds"] * (1 - 1 / gain), floor_s)
             yield (
-                f"a faster format: {entry['mode']} is what the dtypes and checks admit; in {fastest} ({gain:.3g} times "
-                f"the rate) T_SOL is {seconds(after)}"
+                f"a faster format: {entry['mode']} is what dtypes and checks admit; in one product of {name} "
+                f"({gain:.3g} times as fast) T_SOL is {seconds(after)}"
             )
 
 

@@ -335,7 +335,6 @@ def test_a_machine_model_of_ones_own_is_taken(tmp_path, written, capsys):
 
 
 def _bound(**fields: object) -> dict:
-    rates = {"float32": 1e7, "float16": 2e7}
     base = {
         "subject": {"module": "m\x1b.py"}, "target": "t", "path": "aten", "coverage": "complete", "uncounted": [],
         "attestation": "passed", "not_attested": None, "t_sol_s": 3e-6, "binds": "memory", "macs": 10,
@@ -347,7 +346,6 @@ def _bound(**fields: object) -> dict:
             {"name": "output", "role": "output", "live_bytes": 100, "declared_bytes": 100},
         ],
         "assumptions": ["a\x1b[31m"], "looseness": [], "notes": [],
-        "hardware": {"engines": {"valu": {name: {"published_ops_per_s": rate} for name, rate in rates.items()}}},
     }  # fmt: skip
     return {**base, **fields}
 
@@ -375,12 +373,24 @@ def test_what_would_have_to_change_when_memory_binds():
     assert lines[-1] == "below 1 µs (33.3% of T_SOL) valu binds"
 
 
-def test_what_would_have_to_change_when_an_engine_binds():
-    compute = [{"engine": "valu", "mode": "float32", "ops": 40.0, "rate_per_s": 1e7, "seconds": 4e-6}]
-    terms = [{"op": "a", "kind": "einsum", "function": "matmul", "engine": "valu", "mode": "float32", "work": 40.0}]
-    lines = list(explain.changes(_bound(binds="valu", t_sol_s=4e-6, compute=compute, terms=terms)))
+@pytest.mark.parametrize(
+    ("mode", "rates", "change"),
+    [
+        # 4 µs at 1e7 a second would be 2 µs in float16; memory takes 3 µs.
+        ("float32", {"float32": 1e7, "float16": 2e7}, "in one product of float16 (2 times as fast) T_SOL is 3 µs"),
+        # One product instead of three; float32 would be slower.
+        ("float16*3", {"float32": 5e6, "float16": 2e7}, "in one product of float16 (3 times as fast) T_SOL is 3 µs"),
+    ],
+)
+def test_what_would_have_to_change_when_an_engine_binds(mode, rates, change):
+    rate_per_s = rates[mode.partition("*")[0]]
+    hardware = {"engines": {"valu": {name: {"published_ops_per_s": rate} for name, rate in rates.items()}}}
+    compute = [{"engine": "valu", "mode": mode, "ops": 4e-6 * rate_per_s, "rate_per_s": rate_per_s, "seconds": 4e-6}]
+    terms = [{"op": "a", "kind": "einsum", "function": "matmul", "engine": "valu", "mode": mode}]
+    terms[0]["work"] = compute[0]["ops"]
+    lines = list(explain.changes(_bound(binds="valu", t_sol_s=4e-6, compute=compute, terms=terms, hardware=hardware)))
     assert lines[0] == "fewer operations: a (matmul) is 100 % of valu's time"
-    assert "in float16 (2 times the rate) T_SOL is 3 µs" in lines[1]
+    assert change in lines[1]
     assert lines[-1] == "below 3 µs (75.0% of T_SOL) memory binds"
 
 
