@@ -233,6 +233,7 @@ def _reduce(function: str, value: Tensor, attributes: Any, shape: Sequence[int],
     if function in ("amax", "amin"):
         return getattr(torch, function)(value, dim=dims, keepdim=keepdim)
     if function in ("argmax", "argmin"):
+        value = value.byte() if value.dtype == torch.bool else value
         return getattr(torch, function)(value, dim=dims[0], keepdim=keepdim).to(dtype)
     if function in ("any", "all", "prod"):
         for dim in sorted(dims, reverse=True):

@@ -136,8 +136,22 @@ def _backward(build: Build, node: Node) -> list[Value | None]:
     return results
 
 
+def _time_first(build: Build, node: Node) -> list[Value]:
+    """[t, n, c] with [r, c, k] and [k] to [t', n, k], padded in time."""
+    a, result = node.arguments, build.result()
+    value, weight = build.operand(a["self"]), build.operand(a["weight"])
+    steps, n, k = result.shape
+    taps, c, _ = build.shape(weight)
+    indices = {"n": n, "k": k, "y0": steps, "c": c, "r0": taps}
+    maps: list[list[Any]] = [[affine(("y0", 1), ("r0", 1), offset=-a.get("pad", 0)), "n", "c"], ["r0", "c", "k"]]
+    wide = accumulator(result.dtype)
+    total = build.einsum("convolution", [value, weight], indices, maps, ["y0", "n", "k"], wide)
+    return [build.cast(build.map("add", total, build.cast(build.operand(a["bias"]), wide)), result.dtype)]
+
+
 RULES: dict[str, Rule] = {
     "convolution": _convolution,
     "_convolution": _convolution,
+    "conv_tbc": _time_first,
     "convolution_backward": _backward,
 }

@@ -8,7 +8,6 @@ from functools import cache
 from solar.convert import (
     activations,
     adaptive,
-    bags,
     contraction,
     convolution,
     copies,
@@ -52,7 +51,6 @@ FAMILIES = (
     indexing,
     linalg,
     sorting,
-    bags,
 )
 
 

@@ -1,4 +1,4 @@
-"""Resampling: interpolation by weights that the sizes fix, one dimension after the other, and sampling at a grid.
+"""Resampling by weights that the sizes fix, one dimension after the other.
 
 A result along one dimension is a weighted sum of a few places (taps). Places and weights follow PyTorch's conventions
 (``align_corners``, half-pixel centres, scale factors), in float32 as there, so that no place falls to the other side
@@ -7,14 +7,12 @@ of a whole number.
 
 from __future__ import annotations
 
-import itertools
 import math
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from solar.convert.build import FLOATS, Build, Value
-from solar.convert.elementwise import limited
 from solar.graph import Node
 
 Rule = Callable[[Build, Node], list[Value]]
@@ -161,96 +159,19 @@ def _interpolation(mode: str, rank: int, backward: bool = False) -> Rule:
     return rule
 
 
-def _grid_sampler(rank: int) -> Rule:
-    """Values at coordinates in [-1, 1] (the last one of a row counts the first spatial dimension backwards)."""
+def _replicated_backward(rank: int) -> Rule:
+    """What was padded with the border goes back to it."""
 
     def rule(build: Build, node: Node) -> list[Value]:
-        a = node.arguments
-        value, grid = build.wide(build.operand(a["input"])), build.wide(build.operand(a["grid"]))
-        n, channels, *sizes = build.shape(value)
-        outer = build.shape(grid)[1:-1]
-        mode, border, align = a["interpolation_mode"], a["padding_mode"], bool(a["align_corners"])
-        choices = []
-        for d, size in enumerate(sizes):
-            x = build.select(grid, rank + 1, rank - 1 - d)
-            x = build.map("add", build.map("mul", x, (size - 1) / 2 if align else size / 2), (size - 1) / 2)
-            choices.append(_places(build, x, size, mode, border, align))
-        batch = build.constant([n, *[1] * rank], list(range(n)), "int64")
-        last = build.permute(value, [0, *range(2, 2 + rank), 1])
-        total: Value | None = None
-        for combination in itertools.product(*choices):
-            weight: Value | None = None
-            for _, factor in combination:
-                if factor is not None:
-                    weight = factor if weight is None else build.map("mul", weight, factor)
-            indices = [batch, *(place for place, _ in combination)]
-            picked = build.index(
-                "index", [last, *indices], [n, *outer, channels], build.dtype(value), dims=list(range(rank + 1))
-            )
-            if weight is not None:
-                picked = build.map("mul", picked, build.unsqueeze(weight, [rank + 1]))
-            total = picked if total is None else build.map("add", total, picked)
-        assert total is not None
-        return [build.cast(build.permute(total, [0, rank + 1, *range(1, rank + 1)]), build.result().dtype)]
+        value, padding = build.operand(node.arguments["grad_output"]), node.arguments["padding"]
+        inner, lead = build.result().shape, len(build.result().shape) - rank
+        for d in range(rank):
+            n, before = inner[lead + d], padding[2 * (rank - 1 - d)]
+            places = tuple((min(max(i - before, 0), n - 1),) for i in range(build.shape(value)[lead + d]))
+            value = spread(build, value, lead + d, Taps(places, ((1.0,),) * len(places)), n)
+        return [value]
 
     return rule
-
-
-def _places(build: Build, x: Value, size: int, mode: int, border: int, align: bool) -> list[tuple[Value, Value | None]]:
-    """Places along one dimension, inside it, with their weights (None: one). Zeros outside enter the weights."""
-    if mode != 2:
-        x = _inside(build, x, size, border, align)
-    base = build.map("round" if mode == 1 else "floor", x)
-    found: list[tuple[Value, Value | None]] = []
-    away = build.map("sub", x, base)
-    for offset in {0: (0, 1), 1: (0,), 2: (-1, 0, 1, 2)}[mode]:
-        place = build.map("add", base, float(offset)) if offset else base
-        weight: Value | None = None
-        if mode == 0:
-            weight = away if offset else build.map("sub", 1.0, away)
-        elif mode == 2:
-            weight = _cubic_weight(build, away, offset)
-            place = _inside(build, place, size, border, align)
-        if border == 0:
-            low = build.map("ge", place, 0.0, dtype="bool")
-            held = build.map("logical_and", low, build.map("le", place, size - 1.0, dtype="bool"), dtype="bool")
-            one: Value | float = 1.0 if weight is None else weight
-            weight = build.map("where", held, one, 0.0, dtype=build.dtype(x))
-        found.append((build.cast(limited(build, place, 0.0, size - 1.0), "int64"), weight))
-    return found
-
-
-def _cubic_weight(build: Build, away: Value, offset: int) -> Value:
-    """Keys' kernel at the distance between ``away`` and ``offset``, as a polynomial (Horner)."""
-    x = away
-    if offset > 0:
-        x = build.map("sub", float(offset), away)
-    elif offset < 0:
-        x = build.map("add", away, float(-offset))
-    a = _CUBIC
-    first, *rest = (a + 2, -(a + 3), 0.0, 1.0) if offset in (0, 1) else (a, -5 * a, 8 * a, -4 * a)
-    total = build.map("mul", x, first)
-    for position, coefficient in enumerate(rest):
-        if coefficient:
-            total = build.map("add", total, coefficient)
-        if position < len(rest) - 1:
-            total = build.map("mul", total, x)
-    return total
-
-
-def _inside(build: Build, x: Value, size: int, border: int, align: bool) -> Value:
-    """Coordinates brought inside: 0 leaves them, 1 stops at the border, 2 reflects at it (at the edge of the border
-    elements, or at their centres with ``align``)."""
-    if border == 2:
-        low, span = (0.0, size - 1.0) if align else (-0.5, float(size))
-        if span == 0:
-            return build.map("mul", x, 0.0)
-        x = build.map("abs", build.map("sub", x, low) if low else x)
-        # A triangle wave of period 2 span.
-        x = build.map("fmod", x, 2 * span)
-        x = build.map("minimum", x, build.map("sub", 2 * span, x))
-        x = build.map("add", x, low) if low else x
-    return limited(build, x, 0.0, size - 1.0) if border else x
 
 
 RULES: dict[str, Rule] = {}
@@ -266,4 +187,4 @@ for _name, _mode, _rank in (
 ):
     RULES[_name] = _interpolation(_mode, _rank)
     RULES[f"{_name}_backward"] = _interpolation(_mode, _rank, backward=True)
-RULES |= {f"grid_sampler_{rank}d": _grid_sampler(rank) for rank in (2, 3)}
+RULES |= {f"replication_pad{rank}d_backward": _replicated_backward(rank) for rank in (1, 2, 3)}

@@ -29,7 +29,7 @@ from solar.graph import Input, Node, OperatorGraph, Ref
 # Operators whose integer or boolean operands decide which elements are touched.
 _BY_VALUES = """index index_put index_put_ _unsafe_index _unsafe_index_put gather index_select embedding scatter
     scatter_ scatter_add scatter_add_ scatter_reduce index_add index_add_ index_copy index_fill where masked_fill
-    masked_fill_ masked_scatter _embedding_bag _embedding_bag_forward_only"""
+    masked_fill_ masked_scatter"""
 _DECIDED_BY_VALUES = frozenset(_BY_VALUES.split())
 _DROPPED_ARGUMENTS = frozenset(("device", "layout", "pin_memory", "memory_format", "generator", "non_blocking"))
 

@@ -29,7 +29,7 @@ _COMPOSITES = """
     replication_pad2d replication_pad3d linspace logspace renorm rot90
     special_entr xlogy threshold softshrink hardshrink affine_grid_generator diag_embed block_diag
     deg2rad rad2deg tril_indices triu_indices
-    linalg_cross special_xlog1py special_log_ndtr _weight_norm_interface
+    linalg_cross special_xlog1py special_log_ndtr
 """
 
 

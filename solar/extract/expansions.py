@@ -11,6 +11,9 @@ from typing import Any
 import torch
 from torch.nn import functional
 
+from solar.errors import ExtractionError
+from solar.extract.grids import grid_sample
+
 # Logarithm of what cannot happen: finite, so that differences stay numbers.
 _NEVER = -1e30
 
@@ -180,10 +183,72 @@ def _reduced(loss: torch.Tensor, size_average: bool | None, reduce: bool | None,
     return loss if reduction == "none" else loss.mean() if reduction == "mean" else loss.sum()
 
 
+def embedding_bag(
+    input: torch.Tensor,
+    weight: torch.Tensor,
+    offsets: torch.Tensor | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: torch.Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> torch.Tensor:
+    """Rows of ``weight`` reduced bag by bag: the rows of ``input`` [B, L], or the parts of ``input`` [N] that start at
+    ``offsets``. An empty bag gives zeros."""
+    if max_norm is not None or scale_grad_by_freq or sparse:
+        raise ExtractionError("embedding_bag: max_norm, scale_grad_by_freq and sparse are not supported")
+    rows = _wide(functional.embedding(input, weight))
+    if per_sample_weights is not None:
+        rows = rows * per_sample_weights.to(rows.dtype).unsqueeze(-1)
+    kept = None if padding_idx is None else input != padding_idx % weight.shape[0]
+    if kept is not None:
+        rows = torch.where(kept.unsqueeze(-1), rows, -math.inf if mode == "max" else 0.0)
+    sizes: torch.Tensor | None = None
+    if offsets is None:
+        total = rows.max(1).values if mode == "max" else rows.sum(1)
+        if kept is not None:
+            sizes = kept.to(rows.dtype).sum(1)
+        elif mode == "mean":
+            total = total / input.shape[1]
+    else:
+        starts = offsets[:-1] if include_last_offset else offsets
+        owner = torch.searchsorted(starts, torch.arange(input.shape[0], dtype=starts.dtype), right=True) - 1
+        empty = rows.new_full((starts.shape[0], rows.shape[1]), -math.inf if mode == "max" else 0.0)
+        if mode == "max":
+            total = empty.scatter_reduce(0, owner.unsqueeze(1).expand(rows.shape), rows, "amax")
+        else:
+            total = empty.index_add(0, owner, rows)
+        if mode != "sum":
+            ones = torch.ones_like(rows[:, 0]) if kept is None else kept.to(rows.dtype)
+            sizes = rows.new_zeros(starts.shape[0]).index_add(0, owner, ones)
+    if sizes is not None and mode == "max":
+        total = torch.where(sizes.unsqueeze(1) > 0, total, 0.0)
+    elif sizes is not None and mode == "mean":
+        total = total / sizes.clamp(min=1).unsqueeze(1)
+    return total.to(weight.dtype)
+
+
+def weight_norm(v: torch.Tensor, g: torch.Tensor, dim: int = 0) -> torch.Tensor:
+    """``v`` at the length ``g`` along every dimension but ``dim``."""
+    others = [d for d in range(v.dim()) if d != dim % v.dim()]
+    return v * (g / torch.linalg.vector_norm(v, 2, others, keepdim=True))
+
+
+def _wide(value: torch.Tensor) -> torch.Tensor:
+    return value.float() if value.dtype in (torch.float16, torch.bfloat16) else value
+
+
 FUNCTIONS: dict[Any, Callable[..., Any]] = {
     functional.ctc_loss: ctc_loss,
     torch.ctc_loss: ctc_loss,
+    torch._weight_norm: weight_norm,
+    functional.embedding_bag: embedding_bag,
     functional.gaussian_nll_loss: gaussian_nll_loss,
+    functional.grid_sample: grid_sample,
+    torch.grid_sampler: grid_sample,
     functional.multi_margin_loss: multi_margin_loss,
     functional.multilabel_margin_loss: multilabel_margin_loss,
 }

@@ -89,3 +89,42 @@ def test_ctc_of_long_samples_against_pytorch(reduction: str) -> None:
     options: dict[str, Any] = {"reduction": reduction}
     expected = F.ctc_loss(x, targets, lengths, counts, **options)
     torch.testing.assert_close(ctc_loss(x, targets, lengths, counts, **options), expected, rtol=1e-5, atol=1e-4)
+
+
+def test_bags_refuse_what_writes_or_counts() -> None:
+    inputs = {"index": Input((3, 4), "int64"), "table": Input((10, 6), "float32")}
+    extract(lambda index, table: F.embedding_bag(index, table), inputs)
+    with pytest.raises(ExtractionError, match="max_norm, scale_grad_by_freq and sparse are not supported"):
+        extract(lambda index, table: F.embedding_bag(index, table, max_norm=1.0), inputs)
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+@pytest.mark.parametrize("last", [False, True])
+def test_bags_with_padding(mode: str, last: bool) -> None:
+    from solar.extract.expansions import embedding_bag
+
+    table, index = torch.randn(10, 6), torch.tensor([1, 2, 9, 9, 0, 3, 2])
+    offsets = torch.tensor([0, 2, 4, 4, 7] if last else [0, 2, 4, 4])
+    options: dict[str, Any] = {"mode": mode, "padding_idx": 9}
+    expected = F.embedding_bag(index, table, offsets, include_last_offset=last, **options)
+    torch.testing.assert_close(embedding_bag(index, table, offsets, include_last_offset=last, **options), expected)
+    rows = index[:6].reshape(2, 3)
+    torch.testing.assert_close(embedding_bag(rows, table, **options), F.embedding_bag(rows, table, **options))
+
+
+@pytest.mark.parametrize("border", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("align", [False, True])
+def test_grids(border: str, align: bool) -> None:
+    from solar.extract.grids import grid_sample
+
+    planes, grid = torch.randn(2, 3, 5, 4), torch.rand(2, 6, 7, 2) * 6 - 3
+    volumes, places = torch.randn(2, 3, 5, 4, 3), torch.rand(2, 3, 4, 5, 3) * 6 - 3
+    for mode in ("bilinear", "nearest", "bicubic"):
+        options: dict[str, Any] = {"mode": mode, "padding_mode": border, "align_corners": align}
+        torch.testing.assert_close(
+            grid_sample(planes, grid, **options), F.grid_sample(planes, grid, **options), rtol=1e-4, atol=1e-5
+        )
+        if mode != "bicubic":
+            torch.testing.assert_close(
+                grid_sample(volumes, places, **options), F.grid_sample(volumes, places, **options), rtol=1e-4, atol=1e-5
+            )
