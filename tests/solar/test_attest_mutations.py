@@ -73,6 +73,7 @@ OTHER = {"add": "sub", "sub": "add", "mul": "add", "div": "mul", "exp": "expm1",
 EQUIVALENT = {
     "a sum and a product commute": r".*: swap: \S+ (add|mul)$",
     "softmax does not change when a row is shifted": r".*: (drop|function): _(log_|safe_)?softmax(\.[24])? (sub|amax)$",
+    "the live scores of a row are shifted together": r"attention: scalar: where where$",
     "no row is masked altogether": r"attention: .*: _safe_softmax\.[2378] (eq|where)$",
     "the weights are divided by their own sum again": r"routing: .*: _softmax\.[45] (sum|div)$",
     "all dimensions are summed, in whatever order": r"cross entropy: dimension: sum_1 sum$",
