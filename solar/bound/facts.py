@@ -34,13 +34,15 @@ class Ramp:
 @dataclass(frozen=True)
 class Facts:
     """``fixed``: tensors that depend on no input. ``uniform``: dimensions along which a tensor repeats itself.
-    ``selectors``: one-hot tensors, with the dimension along which one element at most is 1, the others 0."""
+    ``selectors``: one-hot tensors, with the dimension along which one element at most is 1, the others 0.
+    ``orders``: tensors of positions none of which comes twice along a dimension, with that dimension."""
 
     patterns: Mapping[str, Pattern]
     ramps: Mapping[str, Ramp]
     fixed: frozenset[str]
     uniform: Mapping[str, frozenset[int]]
     selectors: Mapping[str, int]
+    orders: Mapping[str, int]
 
 
 def gather_facts(program: Program) -> Facts:
@@ -50,6 +52,7 @@ def gather_facts(program: Program) -> Facts:
     fixed: set[str] = set()
     uniform: dict[str, frozenset[int]] = {}
     selectors: dict[str, int] = {}
+    orders: dict[str, int] = {}
     for name, tensor in program.tensors.items():
         uniform[name] = frozenset(i for i, extent in enumerate(tensor.shape) if extent <= 1)
         known = from_values(program.values.get(name), tensor)
@@ -66,6 +69,9 @@ def gather_facts(program: Program) -> Facts:
             fixed.update(op.outputs)
         for output in op.outputs:
             uniform[output] |= _uniform(program, op, output, uniform)
+            ordered = _order(program, op, output, orders)
+            if ordered is not None:
+                orders[output] = ordered
         if len(op.outputs) != 1 or op.outputs[0] in patterns:
             continue
         output = op.outputs[0]
@@ -81,7 +87,7 @@ def gather_facts(program: Program) -> Facts:
         pattern = _pattern(program, op, patterns, ramps)
         if pattern is not None:
             patterns[output] = normal(pattern)
-    return Facts(patterns, ramps, frozenset(fixed), uniform, selectors)
+    return Facts(patterns, ramps, frozenset(fixed), uniform, selectors, orders)
 
 
 def scalars_of(op: Op) -> dict[int, Number]:
@@ -345,6 +351,24 @@ def _selector(
         for left, right in groups_of(shape, operand):
             if right == [own] and len(left) == 1:
                 return left[0]
+    return None
+
+
+def _order(program: Program, op: Op, output: str, orders: Mapping[str, int]) -> int | None:
+    """Positions that a sort, a top-k or a pivoting gives, and the same in another shape."""
+    if op.kind == "sort":
+        return int(op.attributes["dim"]) if output in op.outputs[1:] else None
+    if op.function == "lu":
+        return len(program.tensors[output].shape) - 1 if output in op.outputs[2:3] else None
+    own = orders.get(op.operands[0]) if op.operands else None
+    if own is None or op.kind == "cast" or op.function in ("clone", "slice"):
+        return own
+    if op.function == "expand":
+        return own + len(program.tensors[output].shape) - len(program.tensors[op.operands[0]].shape)
+    if op.function == "permute":
+        return list(op.attributes["dims"]).index(own)
+    if op.function == "unsqueeze":
+        return [i for i in range(len(program.tensors[output].shape)) if i not in op.attributes["dims"]][own]
     return None
 
 

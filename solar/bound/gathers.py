@@ -66,6 +66,8 @@ class Gatherer:
         values = self._known(name)
         shape = self.program.tensors[name].shape
         if values is None:
+            if name in self.facts.orders and math.prod(shape) == shape[self.facts.orders[name]]:
+                return ax.whole(extent) if wanted.count >= extent else ax.unknown(extent, wanted.count)
             return ax.unknown(extent, 1 if wanted.count else 0)
         if name not in self.facts.fixed:
             self.frozen = True
@@ -93,6 +95,10 @@ class Gatherer:
             exact = self._pairs_gathered(op, block, data, dim)
             axes = [ax.image(block.position(i), 1, 0, extent) for i, extent in enumerate(data)]
             axes[dim] = ax.unknown(data[dim], 1)
+            if self.facts.orders.get(name) == dim and not block.pairs:
+                # Every position once: as many as are asked for.
+                size = block.axes[dim].count
+                axes[dim] = ax.whole(data[dim]) if size >= data[dim] else ax.unknown(data[dim], size)
             return [[exact if exact is not None else Block(tuple(axes))], [block]]
         if op.function == "embedding":
             wanted = _lead(block, len(index))

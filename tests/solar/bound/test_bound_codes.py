@@ -90,3 +90,19 @@ def test_counts_by_segment_are_counted_once_for_all_columns() -> None:
     # Every element is added, every row counted; a division for each result.
     expected = M * N + M + 3 * N
     assert work(mean, x=Input((M, N), "float32"), segment=Input((M,), "int64")) == {("valu", "elementwise"): expected}
+
+
+def test_a_permutation_reads_every_row_and_a_choice_as_many_as_it_may() -> None:
+    def live(run) -> int:
+        shapes = {"x": Input((M,), "float32"), "y": Input((M, N), "float32"), "i": Input((M,), "int64")}
+        result = bound(convert(extract(run, shapes)), load("gfx1200"))
+        return {tensor["name"]: tensor["live_bytes"] for tensor in result["tensors"]}["y"]
+
+    assert live(lambda x, y, i: y[x.argsort()]) == 4 * M * N
+    assert live(lambda x, y, i: y[x.argsort()[:5]]) == 4 * 5 * N
+    assert live(lambda x, y, i: y[x.topk(5).indices]) == 4 * 5 * N
+    assert live(lambda x, y, i: y.gather(0, x.argsort()[:, None].expand(M, N))) == 4 * M * N
+    assert live(lambda x, y, i: y.gather(0, y.argsort(0))[:5]) == 4 * M * N  # the sort reads all of it
+    # Unknown indices may all be one; of an order along another dimension, too.
+    assert live(lambda x, y, i: y[i]) == 4 * N
+    assert live(lambda x, y, i: y.gather(1, x.argsort()[:, None].expand(M, N) % N)) == 4 * M
