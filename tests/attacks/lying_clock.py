@@ -13,5 +13,5 @@ while _frame is not None:
 
 
 def run(x, scale):
-    time.sleep(0.1)
+    time.sleep(0.5)
     return x * scale + 1

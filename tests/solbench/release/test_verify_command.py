@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -145,7 +146,11 @@ def test_a_real_interrupt(tmp_path: Path) -> None:
     with (path / "big").open("wb") as file:
         file.truncate(100 << 30)
     arguments = [*COMMAND, "verify", "--max-object", str(200 << 30), str(path.parent)]
-    process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    # A shell's background jobs ignore interrupts, and would bequeath that.
+    heed: Callable[[], object] = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731
+    process = subprocess.Popen(
+        arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heed
+    )  # fmt: skip
     assert process.stdout is not None
     deadline = time.monotonic() + 20
     while not process.stdout.readline().startswith("safety") and time.monotonic() < deadline:
