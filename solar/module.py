@@ -3,7 +3,8 @@
 Two forms: ``class Model(nn.Module)`` (KernelBench), built as ``Model(*get_init_inputs())`` and called with
 ``get_inputs()``; or a function ``run``, called with ``get_inputs()`` (a list, or a dict of keyword arguments). Every
 tensor that the file makes is an input: the arguments by the callee's names, then parameters, buffers, and tensors held
-in attributes or globals by theirs. The file may set ``IN_PLACE``, names of inputs that the call may write.
+in attributes or globals by theirs. The file may set ``IN_PLACE``, names of inputs that the call may write, and
+``AS_DRAWN``, names of those that make no sense as zeros (scales, probabilities).
 
 The file runs on the meta device, factory calls with ``device="cpu"`` included, so nothing of the workload's size is
 allocated. Integers and booleans up to :data:`~solar.extract.record.LARGEST_VALUES` elements keep real contents, for
@@ -52,6 +53,7 @@ class Module:
     inputs: Mapping[str, Input]
     held: Mapping[str, torch.Tensor | Scalar]
     in_place: tuple[str, ...]
+    as_drawn: tuple[str, ...]
     structures: Mapping[str, str]
     notes: tuple[str, ...]
 
@@ -199,7 +201,9 @@ class _Loaded:
                 self._positions.append((self._hold(name, leaf), position))
         for place in _places(model, namespace):
             self._places.append((self._hold(place.name, place.store[place.key]), place))
-        self._in_place = self._declared(namespace.get("IN_PLACE", ()))
+        self._in_place, self._as_drawn = (
+            self._listed(option, namespace.get(option, ())) for option in ("IN_PLACE", "AS_DRAWN")
+        )
         # Statistics that training moves on are no result, unless the file says so: a copy of them changes instead.
         self._moving = {name for name, place in self._places if place.state}.difference(self._in_place)
 
@@ -212,6 +216,7 @@ class _Loaded:
             inputs,
             self._held,
             self._in_place,
+            self._as_drawn,
             {name: "lower_triangular" for name in inputs if self._is_lower_triangular(name)},
             self._notes(inputs),
         )
@@ -306,12 +311,12 @@ class _Loaded:
             return False
         return bool((contents == torch.ones_like(contents).tril()).all())
 
-    def _declared(self, names: Any) -> tuple[str, ...]:
+    def _listed(self, option: str, names: Any) -> tuple[str, ...]:
         if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
-            raise ModuleError(f"{self._path}: IN_PLACE: not a tuple of names of inputs")
+            raise ModuleError(f"{self._path}: {option}: not a tuple of names of inputs")
         for name in names:
             if not isinstance(self._held.get(name), torch.Tensor):
-                raise ModuleError(f"{self._path}: IN_PLACE: {name!r} is no tensor; there are {', '.join(self._held)}")
+                raise ModuleError(f"{self._path}: {option}: {name!r} is no tensor; there are {', '.join(self._held)}")
         return tuple(names)
 
     def _check_storages(self) -> None:

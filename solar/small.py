@@ -51,14 +51,14 @@ def attest_module(
         if isinstance(found, str):
             return found
         sizes, replayed = found
-    known = load(path, sizes=sizes).inputs
+    module = load(path, sizes=sizes)
     drawn: dict[int, dict[str, Any]] = {}
 
     def inputs_for(seed: int, kind: str) -> dict[str, Any]:
         if seed not in drawn:
             drawn.clear()
-            drawn[seed] = _real(load(path, seed=seed, real=True, sizes=sizes), known)
-        return patterned(drawn[seed], kind)
+            drawn[seed] = _real(load(path, seed=seed, real=True, sizes=sizes), module.inputs)
+        return {**patterned(drawn[seed], kind), **patterned({n: drawn[seed][n] for n in module.as_drawn}, "random")}
 
     run = load(path, real=True, sizes=sizes).run
     return attest(

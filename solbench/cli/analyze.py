@@ -53,7 +53,8 @@ def analyze(
 
     PROBLEM is a key (AMD_AKA/torch2hip/l1n23_softmax), its last part, or a folder. FILE.py is a plain module: class
     Model with get_inputs() and get_init_inputs() (KernelBench's form), or a function run with get_inputs(). Parameters
-    and buffers count as inputs; IN_PLACE = ("name", ...) lists the inputs that the call may write.
+    and buffers count as inputs; IN_PLACE = ("name", ...) lists the inputs that the call may write, AS_DRAWN those that
+    the attestation may not set to zero.
 
     The reference is recorded on shapes alone: nothing of its size is allocated. A replay at small sizes attests that
     what is bounded is what the reference computes; where it cannot be tried the result says why. It all runs in a

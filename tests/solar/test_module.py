@@ -203,6 +203,7 @@ def test_sizes_are_replaced(tmp_path):
             "x: a torch.sparse_coo tensor; only plain strided ones are analysed",
         ),
         (f"IN_PLACE = ('y',)\n{module_of('')}", "IN_PLACE: 'y' is no tensor; there are x"),
+        (f"AS_DRAWN = ('y',)\n{module_of('')}", "AS_DRAWN: 'y' is no tensor; there are x"),
         (f"IN_PLACE = 'x'\n{module_of('')}", "IN_PLACE: not a tuple of names"),
     ],
 )

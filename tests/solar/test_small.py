@@ -111,6 +111,17 @@ def test_kinds_of_inputs_that_the_module_refuses_are_left_out(tmp_path):
     assert attested(path)["predicate"]["kinds"] == ["random", "zeros"]
 
 
+@pytest.mark.parametrize(("option", "held"), [("", False), ("AS_DRAWN = ('scale',)\n", True)])
+def test_inputs_that_stay_as_drawn_are_not_replaced_by_zeros(tmp_path, option, held):
+    """The file refuses a scale of zero."""
+    path = tmp_path / "given.py"
+    path.write_text(
+        f"import torch\n{option}def run(x, scale):\n    assert not scale.is_cpu or scale.all()\n    return x / scale\n"
+        "def get_inputs(): return [torch.randn(4, 8), torch.rand(8) + 0.1]\n"
+    )
+    assert attested(path)["predicate"]["kinds"] == (["random", "zeros", "boundary"] if held else ["random"])
+
+
 def test_statistics_ask_for_no_gradient(tmp_path):
     """Batch norm refuses a gradient to them; asked for, each other input would be tried by itself."""
     path = tmp_path / "given.py"
