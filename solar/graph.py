@@ -69,7 +69,8 @@ class Node:
     """One call.
 
     ``arguments``: by the operator's own argument names, defaults filled in, None left out; values are numbers,
-    booleans, strings, :class:`Ref`, or (nested) tuples of these, None inside a tuple. ``outputs``: one tensor name per
+    booleans, strings, :class:`Ref`, or (nested) tuples of these, None inside a tuple. A public function's (path
+    ``torchview``) are written as it was called: see :mod:`solar.extract.public`. ``outputs``: one tensor name per
     result, None for a result that is not a tensor. ``mutates``: tensors written in place.
     """
 

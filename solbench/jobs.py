@@ -17,6 +17,7 @@ CONVERSION = (
     "solar/graph.py",
     "solar/extract",
     "solar/convert",
+    "solar/opaque.py",
     "solar/replay.py",
     "solar/rounding.py",
     "solar/gradients.py",

@@ -101,3 +101,25 @@ def test_an_unknown_operator_ends_without_a_bound_and_the_rest_goes_on(workspace
     assert done["bounds"] == "4 of 8 bounds on gfx1200"
     missing = [value for _, _, value in workspace.store.items("bounds", "bound") if value["result"] is None]
     assert len(missing) == 4 and all("svd" in value["reason"] for value in missing)
+
+
+@pytest.mark.slow
+def test_the_path_of_the_parameters_is_the_path_of_the_release(workspace):
+    bounds = {}
+    for path in ("aten", "torchview"):
+        (workspace.root / "params.yaml").write_text(
+            (ROOT / "params.yaml").read_text().replace("path: aten", f"path: {path}")
+        )
+        done = run(workspace, ("corpus", "workloads", "graphs", "einsums", "bounds"))
+        assert "8 computed" in done["graphs"] and "8 computed" in done["einsums"]
+        for stage, kind in (("graphs", "operator-graph"), ("einsums", "einsum-graph")):
+            assert {value["path"] for _, _, value in workspace.store.items(stage, kind)} == {path}
+        bounds[path] = {name: value["result"]["t_sol_s"] for name, _, value in workspace.store.items("bounds", "bound")}
+    assert bounds["aten"] == bounds["torchview"] and len(bounds["aten"]) == 8
+
+
+def test_a_path_that_does_not_exist_is_refused(workspace):
+    (workspace.root / "params.yaml").write_text((ROOT / "params.yaml").read_text().replace("path: aten", "path: fx"))
+    run(workspace, ("corpus", "workloads"))
+    with pytest.raises(InputError, match="path"):
+        run(workspace, ("graphs",))
