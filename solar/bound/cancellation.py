@@ -20,7 +20,7 @@ _SHIFTED_ALONG = ("sum", "amax", "amin")
 def cancelled(program: Program) -> frozenset[tuple[str, int]]:
     """(op name, operand position) of addends that no output depends on."""
     producers, readers = program.producers(), program.consumers()
-    centred = _centred(program, producers)
+    centred = centred_values(program, producers)
     if not centred:
         return frozenset()
     outputs = {name for _, name in program.outputs}
@@ -38,7 +38,7 @@ def cancelled(program: Program) -> frozenset[tuple[str, int]]:
     return frozenset(found)
 
 
-def _centred(program: Program, producers: Mapping[str, Op]) -> dict[str, tuple[str, tuple[int, ...]]]:
+def centred_values(program: Program, producers: Mapping[str, Op]) -> dict[str, tuple[str, tuple[int, ...]]]:
     """Subtractions of a tensor's own mean or extremum: op name -> (name of the reduction, its dimensions)."""
     found: dict[str, tuple[str, tuple[int, ...]]] = {}
     for op in program.ops:

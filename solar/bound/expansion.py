@@ -209,7 +209,9 @@ def _limit(chains: Chains, net: Network, factor: Factor) -> None:
 def _expand(chains: Chains, net: Network, factor: Factor, root: str) -> list[list[Factor]] | None:
     """What a factor is a product of (one list a choice), or None if it stays."""
     name = factor.tensor
-    if name not in chains.bearing or (name != root and name in chains.settled):
+    if name not in chains.bearing:
+        return _outer(chains, factor)
+    if name != root and name in chains.settled:
         return None
     op = chains.producers[name]
     _limit(chains, net, factor)
@@ -225,6 +227,18 @@ def _expand(chains: Chains, net: Network, factor: Factor, root: str) -> list[lis
     if op.kind in ("cast", "copy") or op.function in ("neg", "identity", "tril", "triu"):
         return [[replace(factor, tensor=op.operands[0])]]
     return _expand_map(chains, net, factor, op)
+
+
+def _outer(chains: Chains, factor: Factor) -> list[list[Factor]] | None:
+    """The two smaller factors of a broadcast product that nothing needs as such."""
+    op = chains.producers.get(factor.tensor)
+    tensors = chains.program.tensors
+    if op is None or op.kind != "map" or op.function != "mul" or len(op.operands) != 2:
+        return None
+    needed = any(not block.empty for block in chains.demand.rooted.get(factor.tensor, ()))
+    if needed or any(tensors[name].elements >= tensors[factor.tensor].elements for name in op.operands):
+        return None
+    return [[replace(factor, tensor=name, forms=aligned(factor.forms, tensors[name].shape)) for name in op.operands]]
 
 
 def _expand_map(chains: Chains, net: Network, factor: Factor, op: Op) -> list[list[Factor]] | None:

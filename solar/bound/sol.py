@@ -68,11 +68,12 @@ def bound(program: Program, machine: Machine, *, rejected_formats: Sequence[str]
 def _bound(program: Program, machine: Machine, rejected: tuple[str, ...]) -> dict[str, Any]:
     program = shared(program)
     facts = gather_facts(program)
-    wanted = demand(program, facts, cancelled(program))
+    taken_out = cancelled(program)
+    wanted = demand(program, facts, taken_out)
     prices = Prices(machine, rejected)
     narrowest = sources(program)
     contractions = price_contractions(program, facts, wanted, prices, narrowest)
-    elementwise = elementwise_work(program, facts, wanted)
+    elementwise = elementwise_work(program, facts, wanted, taken_out)
     opaque = [op for op in program.ops if op.kind == "opaque" and any(wanted.needed.get(n) for n in op.outputs)]
     declared = declared_work(program, facts, wanted.needed)
     compute = _compute(program, machine, prices, contractions, elementwise, opaque, declared)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from solar.bound import axes as ax
 from solar.bound import regions as rg
+from solar.bound.cancellation import centred_values
 from solar.bound.demand import Demand, is_pointwise_linear
 from solar.bound.expansion import bearing_tensors
 from solar.bound.facts import Facts, scalars_of
@@ -33,8 +34,12 @@ class Elementwise:
     operations: int
 
 
-def elementwise_work(program: Program, facts: Facts, demand: Demand) -> list[Elementwise]:
-    """Operations of every live op that is not a contraction, in program order."""
+def elementwise_work(
+    program: Program, facts: Facts, demand: Demand, cancelled: frozenset[tuple[str, int]] = frozenset()
+) -> list[Elementwise]:
+    """Operations of every live op that is not a contraction, in program order. ``cancelled``: see :func:`demand`."""
+    free = {name for name, _ in cancelled} | _spared(program, facts, demand)
+    values: dict[str, int] = {name: program.tensors[name].elements for _, name in program.inputs}
     bearing = bearing_tensors(program)
     producers = program.producers()
     feeding = _feeding(program, demand)
@@ -50,13 +55,58 @@ def elementwise_work(program: Program, facts: Facts, demand: Demand) -> list[Ele
             continue
         size = max(distinct(region, facts.uniform[name]) for region, name in zip(wanted, op.outputs, strict=True))
         for name in op.outputs:
+            values[name] = _values(program, op, name, values)
+            if op.kind == "map":
+                size = min(size, values[name])
             folded[name] = _folded(program, demand, op, name, size, folded)
-        if all(name in facts.fixed or name in unpacked for name in op.outputs):
+        if op.name in free or all(name in facts.fixed or name in unpacked for name in op.outputs):
             continue
         operations = _operations(program, facts, demand, op, size, bearing, feeding, producers, folded)
         if operations:
             result.append(Elementwise(op.name, operations))
     return result
+
+
+def _values(program: Program, op: Op, name: str, values: Mapping[str, int]) -> int:
+    """At most so many different values, each of which a function of one tensor has to be computed for."""
+    elements = program.tensors[name].elements
+    gathers = op.kind == "index" and op.function in ("gather", "index_select", "embedding", "index")
+    if op.kind in ("view", "cast") or (op.kind == "copy" and op.function != "pad") or gathers:
+        moved = op.operands[:1] if gathers else op.operands
+        return min(elements, sum(values.get(operand, program.tensors[operand].elements) for operand in moved))
+    if op.kind == "map" and len(op.operands) == 1 and op.function not in ("tril", "triu"):
+        return min(elements, values.get(op.operands[0], elements))
+    return elements
+
+
+def _spared(program: Program, facts: Facts, demand: Demand) -> set[str]:
+    """Ops that arithmetic can do without: a choice that a known mask makes, a comparison that only names a position,
+    and the mean taken off where nothing but the sum of squares is wanted, which is that of x less n mean^2."""
+    found: set[str] = set()
+    readers = program.consumers()
+    centred = centred_values(program, program.producers())
+    shown = {name for _, name in program.outputs}
+    for op in program.ops:
+        if op.kind != "map":
+            continue
+        if op.function == "where" and "0" not in op.attributes.get("scalars", {}):
+            pattern = facts.patterns.get(op.operands[0])
+            if pattern is not None and pattern.settled:
+                found.add(op.name)
+        elif op.outputs[0] in facts.selectors:
+            found.add(op.name)
+        elif (
+            op.name in centred
+            and not shown.intersection(op.outputs)
+            and all(
+                reader.function == "mul"
+                and set(reader.operands) == {op.outputs[0]}
+                and not _touched(demand.rooted.get(reader.outputs[0], ()))
+                for reader in readers[op.outputs[0]]
+            )
+        ):
+            found.add(op.name)
+    return found
 
 
 def _touched(region: Region) -> bool:
@@ -94,15 +144,17 @@ def _operations(
                 return 0
             rooted = demand.rooted.get(output, ())
             if not _touched(rooted):
-                return 0 if output in feeding else min(size, folded.get(output, 0))
-            return distinct(rooted, facts.uniform[output])
+                # A sum of sums adds up the smaller part apart; products of products are in the contraction's price.
+                parts = [folded.get(name, size) for name in op.operands]
+                return 0 if output in feeding or output in bearing else min(size, folded.get(output, 0), *parts)
+            return min(size, distinct(rooted, facts.uniform[output]))
         return size
     if op.kind == "reduce":
         if op.function in ("any", "all"):
             return size
         if output in bearing:
             return 0
-        return max(0, min(_read(demand, op) - size, folded.get(op.operands[0], 0)))
+        return max(0, min(_read(demand, op), folded.get(op.operands[0], 0)) - size)
     if op.kind == "einsum" and len(op.operands) == 1:
         # Sums over windows may run: each element is added once and taken off once at most.
         return 0 if output in bearing else max(0, min(_read(demand, op), folded.get(op.operands[0], 0)) - size)

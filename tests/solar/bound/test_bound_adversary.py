@@ -1,0 +1,218 @@
+"""Bounds against clever kernels: no bound exceeds the work or the bytes of an implementation written down here.
+
+Each case is a reference and what a cheaper way of computing the same needs, counted by hand: operations (a multiply-add
+is two, any elementwise function one, a comparison or selection one) and bytes read and written.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from bound_programs import machine
+
+from solar.bound import bound
+from solar.graph import Input
+from solar.hardware import Machine
+
+torch = pytest.importorskip("torch")
+F = torch.nn.functional
+
+# One engine, one format: all work is comparable.
+PLAIN = Machine.from_dict(machine(valu={"float32": 1e12}, bandwidth=1e9))
+N, K, M = 64, 32, 48
+
+
+@dataclass(frozen=True)
+class Case:
+    run: Callable[..., Any]
+    shapes: tuple[Any, ...]
+    operations: float
+    bytes: int
+
+
+def shape(*extents: int) -> tuple[int, ...]:
+    return extents
+
+
+def known(*values: int) -> Input:
+    return Input((len(values),), "int64", values=values)
+
+
+CASES = {
+    # Association.
+    "three factors from the small end": Case(
+        lambda a, b, v: a @ b @ v, ((N, K), (K, M), (M, 1)), 2 * (K * M + N * K), 4 * (N * K + K * M + M + N)
+    ),
+    "a trace of a product is a dot product": Case(
+        lambda a, b: torch.trace(a @ b), ((N, K), (K, N)), 2 * N * K, 4 * (2 * N * K + 1)
+    ),
+    "the mean of a product's rows": Case(
+        lambda a, b: (a @ b).mean(0), ((N, K), (K, M)), N * K + 2 * K * M, 4 * (N * K + K * M + M)
+    ),
+    "one row of a chain": Case(
+        lambda a, b, c: (a @ b @ c)[3], ((N, K), (K, M), (M, N)), 2 * (K * M + M * N), 4 * (K + K * M + M * N + N)
+    ),
+    "a rank-one update times a vector": Case(
+        lambda u, w, x: (u[:, None] * w[None, :]) @ x, ((N,), (K,), (K,)), 2 * K + N, 4 * (2 * N + 2 * K)
+    ),
+    "linear attention keeps a state": Case(
+        lambda q, k, v: (q @ k.t()) @ v, ((N, 8), (N, 8), (N, 8)), 4 * N * 64, 4 * 4 * N * 8
+    ),
+    "one factor taken out of a sum of products": Case(
+        lambda x, a, b: x @ a + x @ b, ((N, K), (K, M), (K, M)), K * M + 2 * N * K * M, 4 * (N * K + 2 * K * M + N * M)
+    ),
+    "two gates share their input": Case(
+        lambda x, a, b: (x @ a, x @ b), ((N, K), (K, M), (K, M)), 4 * N * K * M, 4 * (N * K + 2 * K * M + 2 * N * M)
+    ),
+    "a bias starts the accumulator": Case(
+        lambda x, w, b: F.linear(x, w, b), ((N, K), (M, K), (M,)), 2 * N * K * M, 4 * (N * K + M * K + M + N * M)
+    ),
+    "a residual starts the accumulator": Case(
+        lambda x, w, r: r + x @ w, ((N, K), (K, M), (N, M)), 2 * N * K * M, 4 * (N * K + K * M + 2 * N * M)
+    ),
+    "scales fold into the weights": Case(
+        lambda x, w, s: (x @ w) * s * 3.0, ((N, K), (K, M), (M,)), 2 * N * K * M + 2 * K * M,
+        4 * (N * K + K * M + M + N * M),
+    ),
+    "a sum of columns folds into the weights": Case(
+        lambda x, w: (x @ w).view(N, M // 4, 4).sum(-1), ((N, K), (K, M)), K * M + 2 * N * K * M // 4,
+        4 * (N * K + K * M + N * M // 4),
+    ),
+    "pointwise after pointwise convolution": Case(
+        lambda x, a, b: F.conv2d(F.conv2d(x, a), b), ((1, 8, 16, 16), (64, 8, 1, 1), (4, 64, 1, 1)),
+        2 * (4 * 64 * 8 + 256 * 4 * 8), 4 * (8 * 256 + 64 * 8 + 4 * 64 + 4 * 256),
+    ),
+    "a mean over all positions of a pointwise convolution": Case(
+        lambda x, w: F.conv2d(x, w).mean((2, 3)), ((1, 8, 16, 16), (64, 8, 1, 1)), 8 * 256 + 2 * 64 * 8,
+        4 * (8 * 256 + 64 * 8 + 64),
+    ),
+    "the square of a norm through a Gram matrix": Case(
+        lambda x, w: (x @ w).square().sum(), ((N, 4), (4, 512)), 2 * (N * 16 + 512 * 16 + 16), 4 * (N * 4 + 4 * 512 + 1)
+    ),
+    # The same thing twice.
+    "one product for two readers": Case(
+        lambda x, w: (torch.relu(x @ w), torch.sigmoid(x @ w)), ((N, K), (K, M)), 2 * N * K * M + 2 * N * M,
+        4 * (N * K + K * M + 2 * N * M),
+    ),
+    "one exponential for two readers": Case(
+        lambda x: (x.exp() + 1, x.exp() * 2), ((N, M),), 3 * N * M, 4 * 3 * N * M
+    ),
+    "a batch of equal matrices": Case(
+        lambda x, w: x.expand(16, N, K) @ w.expand(16, K, M), ((1, N, K), (1, K, M)), 2 * N * K * M,
+        4 * (N * K + K * M + 16 * N * M),
+    ),
+    "a function of a repeated row": Case(
+        lambda x: x.expand(N, M).tanh(), ((1, M),), M, 4 * (M + N * M)
+    ),
+    "a repeated tensor": Case(
+        lambda x: x.repeat(8, 1).exp(), ((4, M),), 4 * M, 4 * (4 * M + 32 * M)
+    ),
+    # Zeros and masks.
+    "a diagonal matrix": Case(lambda a, b: torch.diag(a) @ b, ((N,), (N, M)), 2 * N * M, 4 * (N + 2 * N * M)),
+    "a diagonal matrix itself": Case(lambda a: torch.diag(a), ((N,),), 0, 4 * (N + N * N)),
+    "two diagonal matrices": Case(
+        lambda a, b: torch.diag(a) @ torch.diag(b), ((N,), (N,)), 2 * N, 4 * (2 * N + N * N)
+    ),
+    "two triangles": Case(
+        lambda a, b: a.tril() @ b.tril(), ((N, N), (N, N)),
+        2 * sum(i - j + 1 for i in range(N) for j in range(i + 1)), 4 * (N * (N + 1) + N * N),
+    ),
+    "the triangle of a product": Case(
+        lambda a, b: (a @ b).triu(1), ((N, K), (K, N)), 2 * K * N * (N - 1) // 2, 4 * ((N - 1) * K * 2 + N * N)
+    ),
+    "a block of zeros around": Case(
+        lambda a, b: F.pad(a, (0, 32)) @ b, ((N, K), (K + 32, M)), 2 * N * K * M, 4 * (N * K + K * M + N * M)
+    ),
+    "an identity": Case(lambda a: torch.eye(N) @ a, ((N, M),), 0, 4 * 2 * N * M),
+    "one-hot rows": Case(
+        lambda t, i: F.one_hot(i, N).float() @ t, ((N, M), known(3, 9, 3)), 0, 3 * 8 + 4 * (2 * M + 3 * M)
+    ),
+    "causal attention": Case(
+        lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True), ((1, N, 16), (1, N, 16), (1, N, 16)),
+        # scale folds into q; per live pair 2 products, exponential, sum, maximum and a subtraction; a division a result
+        N * 16 + N * (N + 1) // 2 * (4 * 16 + 4) + N * 16, 4 * 4 * N * 16,
+    ),
+    # Only what is shown.
+    "a corner": Case(
+        lambda a, b: (a @ b)[:4, :4], ((N, K), (K, M)), 2 * 16 * K, 4 * (8 * K + 16)
+    ),
+    "every other column": Case(
+        lambda a, b: torch.relu(a @ b)[:, ::2], ((N, K), (K, M)), 2 * N * K * M // 2 + N * M // 2,
+        4 * (N * K + K * M // 2 + N * M // 2),
+    ),
+    "rows picked after a product": Case(
+        lambda a, b, i: (a @ b)[i], ((N, K), (K, M), known(5, 5, 9)), 2 * 2 * K * M, 24 + 4 * (2 * K + K * M + 3 * M)
+    ),
+    "rows picked after a norm": Case(
+        lambda x, i: F.layer_norm(x, (M,))[i], ((N, M), known(1, 2)), 2 * (5 * M + 4), 16 + 4 * 2 * (M + M)
+    ),
+    "the last position of a language model": Case(
+        lambda x, w: F.linear(x, w)[:, -1].argmax(-1), ((2, N, K), (M, K)), 2 * 2 * K * M + 2 * M,
+        4 * (2 * K + M * K) + 2 * 8,
+    ),
+    "half of a concatenation": Case(
+        lambda x, y: torch.cat((x.exp(), y.exp()), 0)[:N], ((N, M), (N, M)), N * M, 4 * 2 * N * M
+    ),
+    "a product nobody reads": Case(lambda x, w: (x @ w, x + 1)[1], ((N, K), (K, M)), N * K, 4 * 2 * N * K),
+    "a shift that softmax takes out": Case(
+        lambda x, b: torch.softmax(x + b, 1), ((N, M), (N, 1)), 5 * N * M, 4 * 2 * N * M
+    ),
+    # Constants and casts.
+    "positions are constants": Case(
+        lambda x: x * torch.cos(torch.arange(M) * 0.1), ((N, M),), N * M, 4 * 2 * N * M
+    ),
+    "constant factors fold": Case(lambda x: x * 2.0 * 3.0 / 7.0, ((N, M),), N * M, 4 * 2 * N * M),
+    "casts ride along": Case(
+        lambda x: x.to(torch.float16).float().relu(), ((N, M),), N * M, 4 * 2 * N * M
+    ),
+    "movement only": Case(
+        lambda x: torch.flip(x.t().contiguous(), (0,)).reshape(-1), ((N, M),), 0, 4 * 2 * N * M
+    ),
+    "absolute values and signs": Case(lambda x: (-x).abs(), ((N, M),), 0, 4 * 2 * N * M),
+    "a square root of a square": Case(lambda x: x.square().sum(1), ((N, M),), 2 * N * M, 4 * (N * M + N)),
+    "a variance in one pass": Case(
+        lambda x: x.var(1), ((N, M),), N * (3 * M + 6), 4 * (N * M + N)
+    ),
+    "an rms norm": Case(
+        lambda x, w: x * torch.rsqrt(x.square().mean(1, keepdim=True) + 1e-6) * w, ((N, M), (M,)),
+        N * (4 * M + 3), 4 * (2 * N * M + M),
+    ),
+    "max pooling with a shared window": Case(
+        lambda x: F.max_pool1d(x, 3, 1), ((1, 1, N),), 2 * (N - 2), 4 * (2 * N - 2)
+    ),
+    "sums of windows from running sums": Case(
+        lambda x: F.avg_pool1d(x, 33, 1), ((1, 1, 256),), 256 + 3 * 224, 4 * (256 + 224)
+    ),
+    "a maximum pooled in two steps": Case(
+        lambda x: F.max_pool2d(x, 5, 1), ((1, 1, 36, 36),), 36 * 32 * 4 + 32 * 32 * 4, 4 * (36 * 36 + 32 * 32)
+    ),
+    "a cumulative sum": Case(lambda x: x.cumsum(1), ((N, M),), N * M, 4 * 2 * N * M),
+    "a separable window over two axes": Case(
+        lambda x: F.avg_pool2d(x, 5, 1), ((1, 1, 36, 36),), 36 * 32 * 4 + 32 * 32 * 5, 4 * (36 * 36 + 32 * 32)
+    ),
+    "a sum of a broadcast sum": Case(
+        lambda x, y: (x[:, None] + y[None, :]).sum(), ((N,), (M,)), N + M + 3, 4 * (N + M + 1)
+    ),
+    "a sum of an outer product": Case(
+        lambda x, y: (x[:, None] * y[None, :]).sum(), ((N,), (M,)), N + M + 2, 4 * (N + M + 1)
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_no_bound_exceeds_a_kernel_that_exists(name: str) -> None:
+    from solar.convert import convert
+    from solar.extract.aten import extract
+
+    case = CASES[name]
+    inputs = {
+        f"x{i}": given if isinstance(given, Input) else Input(given, "float32") for i, given in enumerate(case.shapes)
+    }
+    found = bound(convert(extract(case.run, inputs)), PLAIN)
+    assert found["coverage"] == "complete"
+    assert found["memory"]["live_bytes"] <= case.bytes
+    assert math.fsum(entry["ops"] for entry in found["compute"]) <= case.operations
