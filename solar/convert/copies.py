@@ -113,6 +113,25 @@ def _diagonal_scatter(build: Build, node: Node) -> list[Value]:
     return [build.copy("diagonal_scatter", [base, source], shape, build.dtype(base), **attributes)]
 
 
+def _as_strided_scatter(build: Build, node: Node) -> list[Value]:
+    """The base lies row-major in the IR; strides that count in another layout have no form here."""
+    a = node.arguments
+    base = build.operand(a["self"])
+    if not build.graph.tensors[a["self"].tensor].contiguous:
+        raise build.fail("as_strided of a tensor that does not lie row-major in memory")
+    source = build.cast(build.operand(a["src"]), build.dtype(base))
+    attributes = {"stride": list(a["stride"]), "offset": a.get("storage_offset", 0)}
+    return [build.copy("as_strided_scatter", [base, source], build.shape(base), build.dtype(base), **attributes)]
+
+
+def _narrow(build: Build, node: Node) -> list[Value]:
+    a = node.arguments
+    value = build.operand(a["self"])
+    dim = dim_of(build, a["dim"], len(build.shape(value)))
+    start = a["start"] % build.shape(value)[dim]
+    return [build.slice(value, dim, start, start + a["length"])]
+
+
 def _overwrite(build: Build, node: Node) -> list[Value]:
     """``copy_``: the new content is the source, converted and broadcast."""
     result = build.result()
@@ -133,5 +152,7 @@ RULES: dict[str, Rule] = {
     "slice_scatter": _slice_scatter,
     "select_scatter": _select_scatter,
     "diagonal_scatter": _diagonal_scatter,
+    "as_strided_scatter": _as_strided_scatter,
+    "narrow_copy": _narrow,
     "copy": _overwrite,
 }

@@ -57,4 +57,20 @@ def _pdist(build: Build, node: Node) -> list[Value]:
     return _finished(build, picked, order)
 
 
-RULES: dict[str, Rule] = {"_cdist_forward": _cdist, "_pdist_forward": _pdist}
+def _cdist_backward(build: Build, node: Node) -> list[Value]:
+    """To the left points, Euclidean only: x sum(w) - w y with w the gradient over the distance, 0 where that is 0."""
+    a = node.arguments
+    if a["p"] != 2:
+        raise build.fail("the gradient of distances that are not Euclidean")
+    gradient, left, right, distance = (
+        build.cast(build.operand(a[k]), "float64") for k in ("grad", "x1", "x2", "cdist")
+    )
+    apart = build.map("ne", distance, 0.0, dtype="bool")
+    weight = build.map("where", apart, build.map("div", gradient, distance), 0.0)
+    rank = len(build.shape(weight))
+    total = build.reduce("sum", weight, [rank - 1], keepdim=True)
+    moved = build.map("sub", build.map("mul", left, total), product(build, weight, right, "float64"))
+    return [build.cast(moved, build.result().dtype)]
+
+
+RULES: dict[str, Rule] = {"_cdist_backward": _cdist_backward, "_cdist_forward": _cdist, "_pdist_forward": _pdist}

@@ -345,6 +345,22 @@ def _masked_accumulate(build: Build, node: Node) -> list[Value]:
     return [build.index("index_put", [value, *indices, source], build.shape(value), dtype, **attributes)]
 
 
+def _masked_scatter(build: Build, node: Node) -> list[Value]:
+    """Where the mask holds, the source's elements in order: the running count of the mask tells which."""
+    a = node.arguments
+    value, dtype = build.operand(a["self"]), build.result().dtype
+    shape = build.result().shape
+    mask = build.expand(build.operand(a["mask"]), shape)
+    size = math.prod(shape)
+    source = build.operand(a["source"])
+    source = build.reshape(source, [build.tensors[source].elements])
+    flat = build.reshape(build.cast(mask, "int64"), [size])
+    rank = build.map("sub", build.op("scan", "cumsum", [flat], [((size,), "int64")], {"dim": 0})[0], 1)
+    place = _clamped(build, rank, 0, build.shape(source)[0] - 1)
+    picked = build.reshape(build.index("index_select", [source, place], (size,), dtype, dim=0), shape)
+    return [build.map("where", mask, picked, build.expand(value, shape), dtype=dtype)]
+
+
 def _put(build: Build, node: Node) -> list[Value]:
     a = node.arguments
     value, index = build.operand(a["self"]), build.operand(a["index"])
@@ -374,6 +390,7 @@ RULES: dict[str, Rule] = {
     "index_reduce": _index_reduce,
     "segment_reduce": _segment_reduce,
     "histc": _histc,
+    "masked_scatter": _masked_scatter,
     "put": _put,
     "index_add": _along(True),
     "index_copy": _along(False),

@@ -154,9 +154,18 @@ def _lu_factor(build: Build, node: Node) -> list[Value | None]:
 def _lu_solve(build: Build, node: Node) -> list[Value | None]:
     a = node.arguments
     producer = build.producer(build.operand(a["pivots"]))
-    if producer is None or producer.function != "lu" or not a.get("left", True) or a.get("adjoint", False):
+    if producer is None or producer.function != "lu" or not a.get("left", True):
         raise build.fail("takes the pivots of an LU in the same reference, from the left")
-    return [_lu_solved(build, build.operand(a["LU"]), producer.outputs[2], build.operand(a["B"]))]
+    packed, permutation, right = build.operand(a["LU"]), producer.outputs[2], build.operand(a["B"])
+    if not a.get("adjoint", False):
+        return [_lu_solved(build, packed, permutation, right)]
+    # U^T L^T P X = B: the rows found last go where the permutation took them from.
+    turned = _transposed(build, packed)
+    found = solved(build, turned, solved(build, turned, right, upper=False), upper=True, unit=True)
+    shape, dtype = build.shape(found), build.dtype(found)
+    column = build.unsqueeze(permutation, [len(build.shape(permutation))])
+    operands = [build.full(shape, 0.0, dtype), build.expand(column, shape), found]
+    return [build.index("scatter", operands, shape, dtype, dim=len(shape) - 2, reduce=None)]
 
 
 def _cholesky(build: Build, node: Node) -> Sequence[Value | None]:
@@ -178,6 +187,23 @@ def _cholesky_solve(build: Build, node: Node) -> list[Value | None]:
     if node.arguments.get("upper", False):
         lower, upper = upper, lower
     return [solved(build, upper, solved(build, lower, right, upper=False), upper=True)]
+
+
+def _cholesky_inverse(build: Build, node: Node) -> list[Value | None]:
+    factor = build.operand(node.arguments["self"])
+    lower = _transposed(build, factor) if node.arguments.get("upper", False) else factor
+    n = build.shape(factor)[-1]
+    one = build.op("create", "eye", [], [((n, n), build.dtype(factor))])[0]
+    return [solved(build, _transposed(build, lower), solved(build, lower, one, upper=False), upper=True)]
+
+
+def _triangular_solve(build: Build, node: Node) -> list[Value | None]:
+    a = node.arguments
+    matrix, right, upper = build.operand(a["A"]), build.operand(a["self"]), bool(a.get("upper", True))
+    unit = bool(a.get("unitriangular", False))
+    if a.get("transpose", False):
+        return [solved(build, _transposed(build, matrix), right, upper=not upper, unit=unit), matrix]
+    return [solved(build, matrix, right, upper=upper, unit=unit), matrix]
 
 
 def _solve_triangular(build: Build, node: Node) -> list[Value | None]:
@@ -240,7 +266,9 @@ RULES: dict[str, Rule] = {
     "linalg_cholesky_ex": _cholesky,
     "cholesky": _cholesky,
     "cholesky_solve": _cholesky_solve,
+    "cholesky_inverse": _cholesky_inverse,
     "linalg_solve_triangular": _solve_triangular,
+    "triangular_solve": _triangular_solve,
     "linalg_qr": _qr,
     "_linalg_eigh": _uncounted("eigh"),
     "_linalg_svd": _uncounted("svd"),

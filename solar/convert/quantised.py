@@ -54,4 +54,15 @@ def _grouped_mm(build: Build, node: Node) -> list[Value]:
     return [value]
 
 
-RULES: dict[str, Rule] = {"_scaled_mm": _scaled_mm, "_grouped_mm": _grouped_mm}
+def _int8pack_mm(build: Build, node: Node) -> list[Value]:
+    """x times INT8 weights [n, k] with a scale for each of the n."""
+    a = node.arguments
+    rows, weight = build.operand(a["self"]), build.operand(a["mat2"])
+    codes = build.permute(build.cast(weight, build.dtype(rows)), [1, 0])
+    value = product(build, rows, codes, "float32")
+    return [
+        build.cast(build.map("mul", value, build.cast(build.operand(a["scales"]), "float32")), build.result().dtype)
+    ]
+
+
+RULES: dict[str, Rule] = {"_weight_int8pack_mm": _int8pack_mm, "_scaled_mm": _scaled_mm, "_grouped_mm": _grouped_mm}
