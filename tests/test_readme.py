@@ -13,6 +13,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text()
+SOLAR = (ROOT / "docs" / "solar.md").read_text()
 
 
 def test_commands_named_in_the_readme_exist():
@@ -26,7 +27,7 @@ def test_commands_named_in_the_readme_exist():
 
 
 def test_paths_named_in_the_documents_exist():
-    for document in ("README.md", "CONTRIBUTING.md", "SECURITY.md"):
+    for document in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "docs/solar.md"):
         text = (ROOT / document).read_text()
         for path in re.findall(r"`((?:solbench|solar|tests|docs|problems|site_templates|measurements)/[\w./]*)`", text):
             assert (ROOT / path).exists(), f"{document}: {path}"
@@ -57,3 +58,20 @@ def test_the_analysis_runs_as_written():
     assert done.returncode == 0, done.stderr
     assert "bound by memory" in done.stdout
     assert "fewer bytes: x is 50.0% of them" in done.stdout
+
+
+@pytest.mark.parametrize("line", re.findall(r"^    (solbench .*)$", SOLAR, re.M))
+def test_commands_of_the_page_on_the_bound_run(line):
+    command = [sys.executable, "-c", "from solbench.cli import main; main()", *line.split()[1:]]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+
+
+def test_the_python_of_the_page_on_the_bound_runs(capsys):
+    (source,) = re.findall(r"```python\n(.*?)```", SOLAR, re.S)
+    exec(compile(source, "docs/solar.md", "exec"), {})  # noqa: S102
+    seconds, binds, moved = capsys.readouterr().out.split()
+    # 2 * 4096 * 5120 * 1024 operations at 103e12 a second; bf16 in, fp32 out.
+    assert (binds, int(moved)) == ("matrix", 2 * (4096 * 5120 + 5120 * 1024) + 4 * 4096 * 1024)
+    assert float(seconds) == pytest.approx(2 * 4096 * 5120 * 1024 / 103e12)

@@ -93,9 +93,7 @@ def _spared(program: Program, facts: Facts, demand: Demand) -> set[str]:
             pattern = facts.patterns.get(op.operands[0])
             if pattern is not None and pattern.settled:
                 found.add(op.name)
-        elif op.outputs[0] in facts.selectors:
-            found.add(op.name)
-        elif (
+        elif op.outputs[0] in facts.selectors or (
             op.name in centred
             and not shown.intersection(op.outputs)
             and all(
