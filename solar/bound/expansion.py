@@ -49,8 +49,10 @@ def _repeating(program: Program) -> frozenset[str]:
     found: set[str] = set()
     for op in program.ops:
         if op.kind == "index" and op.function in ("gather", "index_select", "embedding", "index"):
-            known = [program.values.get(name) for name in op.operands[1:]]
-            once = len(known) == 1 and known[0] is not None and len(set(known[0])) == len(known[0])
+            known = program.values.get(op.operands[1]) if len(op.operands) == 2 else None
+            dim = op.attributes.get("dim", op.attributes.get("dims", [0]))
+            extent = program.tensors[op.operands[0]].shape[dim if isinstance(dim, int) else dim[0]]
+            once = known is not None and len({int(place) % extent for place in known}) == len(known)
             if not once or op.operands[0] in found:
                 found.update(op.outputs)
         elif op.kind in ("view", "cast", "map", "copy") and any(name in found for name in op.operands):

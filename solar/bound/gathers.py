@@ -47,8 +47,6 @@ class Gatherer:
             return [[Block((*leading, along))] if index else [], [align(block, queries)]]
         if function in ("scatter", "index_put", "index_add"):
             return self._scatter(op, block, shapes)
-        if function == "masked_scatter":
-            return [[], [align(block, shapes[1])], *([] for _ in shapes[2:])]
         raise GraphError(f"ops.{op.name}: unknown index function {function!r}")
 
     def _known(self, name: str) -> tuple[int | float | bool, ...] | None:
