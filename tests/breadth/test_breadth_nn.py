@@ -27,6 +27,7 @@ MULTIPLY_ADDS = {
     "conv2d_pointwise": 2 * 6 * (9 * 7) * 4,
     "conv3d": 1 * 3 * (4 * 3 * 4) * (4 * 2 * 9),
     "conv_separable": 2 * 4 * (9 * 7) * 9 + 2 * 6 * (9 * 7) * 4,
+    "conv_tbc": 9 * 2 * 5 * (3 * 4),
     "conv_transpose1d": 2 * 6 * (7 * 4 - 2) * 4,
     "conv_transpose2d": 2 * 6 * (9 * 3 - 1) * (7 * 3 - 1) * 4,
     "conv_transpose2d_grouped": 2 * 6 * (9 * 7) * 9 * 2,
@@ -34,11 +35,13 @@ MULTIPLY_ADDS = {
     "gru": 7 * 2 * 18 * (5 + 6),
     "gru_cell": 3 * 18 * (5 + 6),
     "loss_contrastive": 4 * 4 * 12,
+    "loss_linear_cross_entropy": 6 * 5 * 8,
     "lstm": 7 * 2 * 24 * (5 + 6),
     "lstm_bidirectional": 2 * 7 * 2 * 24 * (5 + 6) + 2 * 7 * 2 * 24 * (12 + 6),
     "lstm_cell": 3 * 24 * (5 + 6),
     "rnn_cell": 3 * 6 * (5 + 6),
     "rnn_tanh": 7 * 2 * 6 * (5 + 6) + 7 * 2 * 6 * (6 + 6),
+    "weight_norm": 4 * 6 * 12,
     # Forward, gradients to both weights, gradient to the hidden layer.
     "train_linear": 4 * (12 * 8 + 8 * 5) * 2 + 4 * 8 * 5,
 }
