@@ -10,7 +10,9 @@ class Model(nn.Module):
         total = (
             F.pad(x, (1, 2, 2, 1), mode="reflect").square().sum() + F.pad(x, (1, 2, 2, 1), mode="replicate").sin().sum()
         )
-        total = total + F.pad(x, (1, 1, 2, 0), mode="circular").square().sum() + F.pad(x, (1, -1), value=2.0).square().sum()
+        total = (
+            total + F.pad(x, (1, 1, 2, 0), mode="circular").square().sum() + F.pad(x, (1, -1), value=2.0).square().sum()
+        )
         total = total + F.pixel_shuffle(x, 2).square().cumsum(2).sum() + F.unfold(x, 3).square().sum()
         return torch.autograd.grad(total, x)[0]
 
