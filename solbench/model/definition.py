@@ -16,10 +16,10 @@ SCHEMA: Final = "solbench.definition.v1"
 
 Identifier = Annotated[str, StringConstraints(pattern=IDENTIFIER)]
 
-# Storage bits of one logical element.
+# Storage bits of one element; of ``float4_e2m1fn_x2`` an element is a pair of values, as PyTorch has it.
 DTYPE_BITS = {
     "float64": 64, "float32": 32, "float16": 16, "bfloat16": 16,
-    "float8_e4m3fn": 8, "float8_e5m2": 8, "float4_e2m1": 4, "float4_e2m1fn_x2": 4,
+    "float8_e4m3fn": 8, "float8_e5m2": 8, "float4_e2m1": 4, "float4_e2m1fn_x2": 8,
     "int64": 64, "int32": 32, "int16": 16, "int8": 8, "uint8": 8, "bool": 8,
 }  # fmt: skip
 Dtype = Literal[

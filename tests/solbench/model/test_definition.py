@@ -92,3 +92,5 @@ def test_bytes_are_elements_times_width(rows: int, columns: int) -> None:
     assert storage_bytes(spec, {"M": rows, "N": columns}) == 2 * rows * columns
     half = TensorSpec(shape=("M", "N"), dtype="float4_e2m1")
     assert storage_bytes(half, {"M": rows, "N": columns}) == -(-rows * columns // 2)
+    pair = TensorSpec(shape=("M", "N"), dtype="float4_e2m1fn_x2")
+    assert storage_bytes(pair, {"M": rows, "N": columns}) == rows * columns
