@@ -169,8 +169,37 @@ def _grow(chains: Chains, net: Network, root: str) -> list[Network]:
             pending += choices[0]
         net.factors = [replace(f, forms=tuple(net.current(form) for form in f.forms)) for f in net.factors]
         net.scales = [replace(f, forms=tuple(net.current(form) for form in f.forms)) for f in net.scales]
+        _once(chains, net)
         finished.append(net)
     return finished
+
+
+def _once(chains: Chains, net: Network) -> None:
+    """Equal rows of a factor, of copies or of a gather by known indices, are multiplied once."""
+    for factor in net.factors:
+        op = chains.producers.get(factor.tensor)
+        if op is None or op.kind not in ("copy", "index"):
+            continue
+        others = {index for other in net.factors if other is not factor for index in other.indices}
+        for dim, extent in enumerate(chains.program.tensors[factor.tensor].shape):
+            index = factor.forms[dim].index
+            if index is not None and index not in others and net.sets[index].extent == extent:
+                different = _different(chains.program, op, dim, extent)
+                if different < extent:
+                    net.limit(factor.forms[dim], ax.unknown(extent, different))
+
+
+def _different(program: Program, op: Op, dim: int, extent: int) -> int:
+    """At most so many different slices of an op's result along a dimension."""
+    if op.function == "repeat":
+        return extent // int(op.attributes["repeats"][dim])
+    known = program.values.get(op.operands[1]) if len(op.operands) == 2 else None
+    first = op.function == "index_select" or (
+        op.function == "index" and len(program.tensors[op.operands[1]].shape) == 1
+    )
+    if first and known is not None and dim == op.attributes.get("dim", op.attributes.get("dims", [None])[0]):
+        return len(set(known))
+    return extent
 
 
 def _without_repetition(chains: Chains, factor: Factor) -> Factor:

@@ -14,7 +14,7 @@ from typing import Any
 
 from solar.bound import axes as ax
 from solar.bound.axes import Axis
-from solar.bound.patterns import Number, Pattern, Shape, blend, broadcast, from_values, normal, push_view
+from solar.bound.patterns import Number, Pattern, Shape, beside, blend, broadcast, from_values, normal, push_view
 from solar.bound.regions import Block, Pair, everything
 from solar.bound.views import flip_block, groups_of
 from solar.einsum import Op, Program
@@ -124,6 +124,9 @@ def _pattern(program: Program, op: Op, patterns: Mapping[str, Pattern], ramps: M
         return None if moved is None else replace(own, block=moved)
     if op.kind == "cast" or (op.kind == "copy" and op.function == "clone"):
         return own
+    if op.function == "cat":
+        sizes = [program.tensors[name].shape[attributes["dim"]] for name in op.operands]
+        return beside([patterns.get(name) for name in op.operands], sizes, attributes["dim"], shape)
     if op.kind == "copy":
         return _copy_pattern(program, op, own, shape)
     if op.kind == "map":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -37,6 +38,21 @@ class Pattern:
     def settled(self) -> bool:
         """Every element is known."""
         return self.outside is not None and (self.block is None or self.inside is not None)
+
+
+def beside(pieces: Sequence[Pattern | None], sizes: Sequence[int], dim: int, shape: Shape) -> Pattern | None:
+    """A concatenation: zeros before and after a run of other pieces."""
+    zeros = Pattern(None, None, 0)
+    ends = list(itertools.accumulate(sizes, initial=0))
+    filled = [i for i, piece in enumerate(pieces) if piece != zeros]
+    if not filled:
+        return zeros
+    first, last = ends[filled[0]], ends[filled[-1] + 1]
+    if (first, last) == (0, ends[-1]):
+        return None
+    axes = [ax.whole(extent) for extent in shape]
+    axes[dim] = ax.run(shape[dim], first, last)
+    return Pattern(Block(tuple(axes)), None, 0)
 
 
 def normal(pattern: Pattern) -> Pattern:

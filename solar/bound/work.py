@@ -23,6 +23,8 @@ from solar.einsum import Op, Program
 
 # Operand modifiers, or no operation at all.
 _FREE = frozenset(("neg", "abs", "identity", "tril", "triu", "logical_not"))
+_POSITIVE = frozenset(("relu", "exp", "sigmoid", "abs", "sqrt"))
+_MONOTONE = frozenset(("relu", "exp", "sigmoid", "tanh", "sqrt", "log", "expm1", "log1p", "erf"))
 _SCALAR_AFFINE = frozenset(("add", "sub", "mul", "div"))
 
 
@@ -39,6 +41,7 @@ def elementwise_work(
 ) -> list[Elementwise]:
     """Operations of every live op that is not a contraction, in program order. ``cancelled``: see :func:`demand`."""
     free = {name for name, _ in cancelled} | _spared(program, facts, demand)
+    readers = program.consumers()
     values: dict[str, int] = {name: program.tensors[name].elements for _, name in program.inputs}
     bearing = bearing_tensors(program)
     producers = program.producers()
@@ -58,7 +61,10 @@ def elementwise_work(
             values[name] = _values(program, op, name, values)
             if op.kind == "map":
                 size = min(size, values[name])
-            folded[name] = _folded(program, demand, op, name, size, folded)
+            if op.kind == "map" and op.function in _MONOTONE:
+                limit = _extrema(program, readers, name)
+                size = size if limit is None else min(size, limit)
+            folded[name] = min(_folded(program, demand, op, name, size, folded), values[name])
         if op.name in free or all(name in facts.fixed or name in unpacked for name in op.outputs):
             continue
         operations = _operations(program, facts, demand, op, size, bearing, feeding, producers, folded)
@@ -73,38 +79,66 @@ def _values(program: Program, op: Op, name: str, values: Mapping[str, int]) -> i
     gathers = op.kind == "index" and op.function in ("gather", "index_select", "embedding", "index")
     if op.kind in ("view", "cast") or (op.kind == "copy" and op.function != "pad") or gathers:
         moved = op.operands[:1] if gathers else op.operands
-        return min(elements, sum(values.get(operand, program.tensors[operand].elements) for operand in moved))
+        return min(elements, sum(values.get(given, program.tensors[given].elements) for given in dict.fromkeys(moved)))
     if op.kind == "map" and len(op.operands) == 1 and op.function not in ("tril", "triu"):
         return min(elements, values.get(op.operands[0], elements))
     return elements
 
 
 def _spared(program: Program, facts: Facts, demand: Demand) -> set[str]:
-    """Ops that arithmetic can do without: a choice that a known mask makes, a comparison that only names a position,
-    and the mean taken off where nothing but the sum of squares is wanted, which is that of x less n mean^2."""
-    found: set[str] = set()
-    readers = program.consumers()
-    centred = centred_values(program, program.producers())
+    """Ops that arithmetic can do without: a choice that a known mask makes, a product with zeros and ones, a comparison
+    that only names a position, what is not negative made not negative, and the mean taken off where nothing but the sum
+    of squares is wanted, which is that of x less n mean^2."""
+    readers, producers = program.consumers(), program.producers()
+    centred = centred_values(program, producers)
     shown = {name for _, name in program.outputs}
-    for op in program.ops:
-        if op.kind != "map":
-            continue
+
+    def spared(op: Op) -> bool:
+        output = op.outputs[0]
         if op.function == "where" and "0" not in op.attributes.get("scalars", {}):
             pattern = facts.patterns.get(op.operands[0])
-            if pattern is not None and pattern.settled:
-                found.add(op.name)
-        elif op.outputs[0] in facts.selectors or (
-            op.name in centred
-            and not shown.intersection(op.outputs)
-            and all(
+            return pattern is not None and pattern.settled
+        if op.function == "mul" and any(name in facts.fixed and _zeros_and_ones(facts, name) for name in op.operands):
+            return True
+        if op.function == "relu" and op.operands[0] in producers:
+            return producers[op.operands[0]].function in _POSITIVE
+        if op.name in centred and output not in shown:
+            return all(
                 reader.function == "mul"
-                and set(reader.operands) == {op.outputs[0]}
+                and set(reader.operands) == {output}
                 and not _touched(demand.rooted.get(reader.outputs[0], ()))
-                for reader in readers[op.outputs[0]]
+                for reader in readers[output]
             )
-        ):
-            found.add(op.name)
-    return found
+        return output in facts.selectors
+
+    return {op.name for op in program.ops if op.kind == "map" and spared(op)}
+
+
+def _zeros_and_ones(facts: Facts, name: str) -> bool:
+    pattern = facts.patterns.get(name)
+    return pattern is not None and pattern.settled and {pattern.inside, pattern.outside} <= {0, 1, None}
+
+
+def _extrema(program: Program, readers: Mapping[str, Sequence[Op]], name: str) -> int | None:
+    """Results of the extrema that alone read a tensor, through views and monotone functions; positions count nothing.
+
+    The extremum of a monotone function is its value at an extremum. None where something else reads the tensor.
+    """
+    total = 0
+    if any(shown == name for _, shown in program.outputs):
+        return None
+    for reader in readers[name]:
+        if reader.kind == "reduce" and reader.function in ("argmax", "argmin"):
+            continue
+        if reader.kind == "reduce" and reader.function in ("amax", "amin"):
+            total += program.tensors[reader.outputs[0]].elements
+            continue
+        through = reader.kind in ("view", "cast") or (reader.kind == "map" and reader.function in _MONOTONE)
+        inner = _extrema(program, readers, reader.outputs[0]) if through and reader.function != "bitcast" else None
+        if inner is None:
+            return None
+        total += inner
+    return total
 
 
 def _touched(region: Region) -> bool:

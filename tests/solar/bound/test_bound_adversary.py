@@ -127,6 +127,16 @@ CASES = {
     "a block of zeros around": Case(
         lambda a, b: F.pad(a, (0, 32)) @ b, ((N, K), (K + 32, M)), 2 * N * K * M, 4 * (N * K + K * M + N * M)
     ),
+    "a product of repeated rows": Case(
+        lambda x, w: x.repeat(16, 1) @ w, ((N, K), (K, M)), 2 * N * K * M, 4 * (N * K + K * M + 16 * N * M)
+    ),
+    "a product of one row picked four times": Case(
+        lambda x, w, i: x[i] @ w, ((N, K), (K, M), known(5, 5, 5, 5)), 2 * K * M, 4 * (K + K * M + 4 * M) + 32
+    ),
+    "zeros beside": Case(
+        lambda x, w: torch.cat((torch.zeros(N, 8), x), 1) @ w, ((N, K), (K + 8, M)), 2 * N * K * M,
+        4 * (N * K + K * M + N * M),
+    ),
     "an identity": Case(lambda a: torch.eye(N) @ a, ((N, M),), 0, 4 * 2 * N * M),
     "one-hot rows": Case(
         lambda t, i: F.one_hot(i, N).float() @ t, ((N, M), known(3, 9, 3)), 0, 3 * 8 + 4 * (2 * M + 3 * M)
@@ -196,6 +206,42 @@ CASES = {
     ),
     "a sum of a broadcast sum": Case(
         lambda x, y: (x[:, None] + y[None, :]).sum(), ((N,), (M,)), N + M + 3, 4 * (N + M + 1)
+    ),
+    "a mask of ones and zeros": Case(
+        lambda x: x * torch.tril(torch.ones(N, N)), ((N, N),), 0, 4 * (N * (N + 1) // 2 + N * N)
+    ),
+    "the same rows twice": Case(
+        lambda x: torch.cat((x, x)).exp().sum(), ((N, M),), 2 * N * M, 4 * (N * M + 1)
+    ),
+    "the largest of a monotone function": Case(lambda x: x.exp().amax(1), ((N, M),), N * M + N, 4 * (N * M + N)),
+    "where a monotone function is largest": Case(lambda x: x.sigmoid().argmax(1), ((N, M),), N * M, 4 * N * M + 8 * N),
+    "clipped twice": Case(lambda x: x.relu().relu(), ((N, M),), N * M, 8 * N * M),
+    "pooled after clipping": Case(lambda x: F.max_pool1d(x.relu(), 2), ((1, 1, N),), N, 4 * (N + N // 2)),
+    "row sums of an outer product": Case(
+        lambda x, y: (x[:, None] * y[None, :]).sum(1), ((N,), (M,)), N + M, 4 * (N + M + N)
+    ),
+    "an outer product between two factors": Case(
+        lambda x, y, w, v: v @ ((x[:, None] * y[None, :]) @ w), ((N,), (K,), (K, M), (N,)), 2 * N + 2 * K * M + M,
+        4 * (N + K + K * M + N + M),
+    ),
+    "scales of both operands": Case(
+        lambda x, w, s: (x * s) @ (w * s[:, None]), ((N, K), (K, M), (K,)), 2 * N * K * M + K + M * K,
+        4 * (N * K + K * M + K + N * M),
+    ),
+    "keys of a group of heads": Case(
+        lambda q, k: q @ k.repeat_interleave(4, 0).transpose(1, 2), ((8, N, 16), (2, N, 16)), 2 * 8 * N * N * 16,
+        4 * (8 * N * 16 + 2 * N * 16 + 8 * N * N),
+    ),
+    "distances": Case(
+        lambda x, y: ((x[:, None] - y[None]) ** 2).sum(-1), ((N, K), (M, K)),
+        2 * N * K * M + 2 * N * K + 2 * M * K + 3 * N * M, 4 * (N * K + M * K + N * M),
+    ),
+    "a group norm": Case(lambda x: F.group_norm(x, 2), ((2, 4, 8, 8),), 512 * 5 + 4 * 8, 8 * 512),
+    "a rotation of pairs": Case(
+        lambda x, c: torch.cat(
+            (x[:, :8] * c.cos() - x[:, 8:] * c.sin(), x[:, 8:] * c.cos() + x[:, :8] * c.sin()), -1
+        ),
+        ((N, 16), (N, 8)), N * 8 * (2 + 6), 4 * (2 * N * 16 + N * 8),
     ),
     "a sum of an outer product": Case(
         lambda x, y: (x[:, None] * y[None, :]).sum(), ((N,), (M,)), N + M + 2, 4 * (N + M + 1)
