@@ -10,7 +10,7 @@ from typing import Any
 
 from solar.bound import axes as ax
 from solar.bound.axes import LARGEST_WALK
-from solar.bound.regions import Block, Pair, combine, everything, intersect, opposite, rows_of
+from solar.bound.regions import LARGEST_PAIR_MASK, Block, Pair, combine, everything, intersect, opposite, rows_of
 from solar.bound.views import groups_of
 from solar.einsum import Tensor
 
@@ -41,18 +41,38 @@ class Pattern:
 
 
 def beside(pieces: Sequence[Pattern | None], sizes: Sequence[int], dim: int, shape: Shape) -> Pattern | None:
-    """A concatenation: zeros before and after a run of other pieces."""
+    """A concatenation: zeros before and after a run of other pieces, or pieces with their own zeros (blocks)."""
     zeros = Pattern(None, None, 0)
     ends = list(itertools.accumulate(sizes, initial=0))
     filled = [i for i, piece in enumerate(pieces) if piece != zeros]
     if not filled:
         return zeros
     first, last = ends[filled[0]], ends[filled[-1] + 1]
-    if (first, last) == (0, ends[-1]):
-        return None
     axes = [ax.whole(extent) for extent in shape]
     axes[dim] = ax.run(shape[dim], first, last)
-    return Pattern(Block(tuple(axes)), None, 0)
+    tie = _staggered(pieces, sizes, dim, shape)
+    if tie is None and (first, last) == (0, ends[-1]):
+        return None
+    return Pattern(Block(tuple(axes), () if tie is None else (tie,)), None, 0)
+
+
+def _staggered(pieces: Sequence[Pattern | None], sizes: Sequence[int], dim: int, shape: Shape) -> Pair | None:
+    """What pieces that are zero outside some positions of one other dimension leave of it, piece by piece."""
+    blocks = [None if piece is None or piece.outside != 0 else piece.block for piece in pieces]
+    limited = {i for b in blocks if b is not None for i, axis in enumerate(b.axes) if i != dim and not axis.full}
+    if len(limited) != 1 or shape[dim] > LARGEST_WALK:
+        return None
+    other = limited.pop()
+    if shape[dim] * shape[other] > LARGEST_PAIR_MASK:
+        return None
+    rows: list[int] = []
+    for piece, block, size in zip(pieces, blocks, sizes, strict=True):
+        left = ax.whole(shape[other]) if block is None else block.axes[other]
+        mask = 0 if piece == Pattern(None, None, 0) else ax.mask_of(left)
+        if mask is None:
+            return None
+        rows += [mask] * size
+    return Pair(dim, other, rows=tuple(rows))
 
 
 def normal(pattern: Pattern) -> Pattern:

@@ -412,7 +412,8 @@ def _shifted(block: Block, dim: int, start: int) -> Block:
     for pair in block.pairs:
         if dim in (pair.first, pair.second):
             if pair.rows is not None:
-                raise _TiedError
+                pairs.append(_cut(pair, dim, start, block.axes[dim].extent))
+                continue
             shift = (pair.a if pair.first == dim else pair.b) * start
             pair = replace(
                 pair,
@@ -421,6 +422,16 @@ def _shifted(block: Block, dim: int, start: int) -> Block:
             )
         pairs.append(pair)
     return Block(block.axes, tuple(pairs))
+
+
+def _cut(pair: Pair, dim: int, start: int, extent: int) -> Pair:
+    """A mask over so many positions of ``dim`` only, from ``start`` on."""
+    assert pair.rows is not None
+    if start < 0 or (pair.first == dim and len(pair.rows) < start + extent):
+        raise _TiedError
+    if pair.first == dim:
+        return replace(pair, rows=pair.rows[start : start + extent])
+    return replace(pair, rows=tuple(row >> start & (1 << extent) - 1 for row in pair.rows))
 
 
 def _window(block: Block, before: Sequence[int], operand: Shape) -> Block:

@@ -137,6 +137,10 @@ CASES = {
         lambda x, w: torch.cat((torch.zeros(N, 8), x), 1) @ w, ((N, K), (K + 8, M)), 2 * N * K * M,
         4 * (N * K + K * M + N * M),
     ),
+    "blocks along a diagonal": Case(
+        lambda a, b, c, x: x @ torch.block_diag(a, b, c), ((16, 8), (24, 32), (16, 8), (K, 56)),
+        2 * K * (16 * 8 + 24 * 32 + 16 * 8), 4 * (16 * 8 + 24 * 32 + 16 * 8 + K * 56 + K * 48),
+    ),
     "an identity": Case(lambda a: torch.eye(N) @ a, ((N, M),), 0, 4 * 2 * N * M),
     "one-hot rows": Case(
         lambda t, i: F.one_hot(i, N).float() @ t, ((N, M), known(3, 9, 3)), 0, 3 * 8 + 4 * (2 * M + 3 * M)
