@@ -2,6 +2,7 @@
 
 A problem is a folder with ``problem.yaml`` (the Definition without its reference), ``reference.py`` and
 ``workloads.yaml``; SOL-ExecBench's ``definition.json`` with ``workload.jsonl`` reads as well. Nothing here runs code.
+With ``defaults.yaml`` in place of ``workloads.yaml`` it is a definition only (:mod:`solbench.corpus.definitions`).
 """
 
 from __future__ import annotations
@@ -40,7 +41,10 @@ class Problem:
 
 
 def load_corpus(root: Path) -> list[Problem]:
-    """Every problem below ``root`` (``problems/``), sorted by key; its folder must be its key."""
+    """Every problem below ``root`` (``problems/``), sorted by key; its folder must be its key.
+
+    Definitions without workloads are left out on purpose: the corpus stage lists what a release bounds and measures.
+    """
     if not root.is_dir():
         raise InputError(str(root), "no such folder")
     problems = []
@@ -50,6 +54,8 @@ def load_corpus(root: Path) -> list[Problem]:
         if not {"problem.yaml", "definition.json"} & set(files):
             continue
         folders.clear()
+        if "defaults.yaml" in files and "workloads.yaml" not in files:
+            continue
         corpus = path.relative_to(root).parts[0] if path != root else root.name
         problem = load_problem(path, corpus=corpus)
         if problem.path != root and str(path.relative_to(root)) != problem.key:
@@ -82,7 +88,7 @@ def load_problem(path: Path, *, corpus: str | None = None) -> Problem:
     if not path.is_dir():
         raise InputError(str(path), "no such problem folder")
     if (path / "problem.yaml").exists() or not (path / "definition.json").exists():
-        definition = _load_definition(path)
+        definition = load_definition(path)
         workloads = _load_workloads(path / "workloads.yaml", definition)
     else:
         definition = _load_definition_json(path)
@@ -124,7 +130,8 @@ def eager_solution(definition: Definition) -> Solution:
     return Solution.load(fields, f"{definition.name}: eager")
 
 
-def _load_definition(path: Path) -> Definition:
+def load_definition(path: Path) -> Definition:
+    """The Definition of a folder with ``problem.yaml`` and ``reference.py``."""
     where = path / "problem.yaml"
     fields = _mapping(read_yaml(where), str(where))
     if "reference" in fields:

@@ -1,0 +1,87 @@
+"""Definitions without workloads: read as such, and never taken for a problem of the release."""
+
+from pathlib import Path
+
+import pytest
+
+from solbench.corpus.definitions import load_template, load_templates
+from solbench.corpus.load import load_corpus
+from solbench.errors import InputError
+
+ROOT = Path(__file__).parents[3] / "problems"
+PROBLEM = """\
+schema: solbench.definition.v1
+name: scaled
+suite: tiny
+axes:
+  M: {type: var}
+inputs:
+  x: {shape: [M], dtype: float32}
+outputs:
+  y: {shape: [M], dtype: float32}
+"""
+DEFAULTS = """\
+schema: solbench.workload-defaults.v1
+inputs:
+  x: {type: normal}
+checks:
+  - {type: numeric, output: y, atol: 0.000001, rtol: 0}
+"""
+
+
+def write(root: Path, defaults: str = DEFAULTS, name: str = "scaled") -> Path:
+    folder = root / "CORPUS" / "tiny" / name
+    folder.mkdir(parents=True)
+    texts = {"problem.yaml": PROBLEM, "reference.py": "def run(x):\n    return 2 * x\n", "defaults.yaml": defaults}
+    for file, text in texts.items():
+        (folder / file).write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_a_definition_gives_workloads_of_any_size(tmp_path: Path) -> None:
+    write(tmp_path)
+    (template,) = load_templates(tmp_path)
+    assert template.key == "CORPUS/tiny/scaled"
+    workload = template.workload("w", {"M": 5})
+    assert workload.axes == {"M": 5} and workload.inputs["x"].type == "normal" and len(workload.checks) == 1
+    with pytest.raises(InputError, match="is not bound"):
+        template.workload("w", {})
+
+
+def test_the_corpus_leaves_it_out(tmp_path: Path) -> None:
+    folder = write(tmp_path)
+    assert load_corpus(tmp_path) == []
+    # With workloads it is a problem like any other; without both it is an incomplete one.
+    (folder / "workloads.yaml").write_text("schema: solbench.workloads.v1\n", encoding="utf-8")
+    with pytest.raises(InputError, match="at least one workload"):
+        load_corpus(tmp_path)
+    assert load_templates(tmp_path) == []
+    (folder / "workloads.yaml").unlink()
+    (folder / "defaults.yaml").unlink()
+    with pytest.raises(InputError, match=r"workloads\.yaml: no such file"):
+        load_corpus(tmp_path)
+
+
+def test_the_release_holds_what_it_held() -> None:
+    problems = load_corpus(ROOT)
+    assert {problem.corpus for problem in problems} == {"AMD_AKA"}
+    assert len(problems) == 45 and sum(len(problem.workloads) for problem in problems) == 169
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (DEFAULTS.replace("defaults.v1", "defaults.v2"), "schema: must be"),
+        (DEFAULTS.replace("checks:", "rules:"), "schema, inputs and checks"),
+        (DEFAULTS.replace("inputs:\n  x: {type: normal}", "inputs: [x]"), "inputs must be a mapping"),
+    ],
+)
+def test_bad_defaults(tmp_path: Path, text: str, complaint: str) -> None:
+    with pytest.raises(InputError, match=complaint):
+        load_template(write(tmp_path, text), corpus="CORPUS")
+
+
+def test_a_folder_is_its_key(tmp_path: Path) -> None:
+    write(tmp_path, name="other")
+    with pytest.raises(InputError, match="here CORPUS/tiny/scaled"):
+        load_templates(tmp_path)
