@@ -2,6 +2,7 @@
 
 ``z - mean(z)`` and ``z - amax(z)`` do not change when ``z`` is shifted by something that is the same along the reduced
 dimensions. If nothing else reads ``z = u + b``, no output depends on such a ``b``, and no kernel has to read it.
+Neither does the place of an extremum change when all that is compared is shifted alike, or divided by what is positive.
 """
 
 from __future__ import annotations
@@ -9,22 +10,23 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from solar.bound.demand import is_pointwise_linear
 from solar.bound.expansion import view_forms
 from solar.bound.networks import Form, Network, NotALinearMapError
 from solar.bound.regions import everything
 from solar.einsum import Op, Program
 
+# Strictly, so that they leave the place of an extremum alone.
+INCREASING = frozenset(("exp", "sigmoid", "tanh", "sqrt", "log", "expm1", "log1p", "erf"))
 _SHIFTED_ALONG = ("sum", "amax", "amin")
 
 
 def cancelled(program: Program) -> frozenset[tuple[str, int]]:
-    """(op name, operand position) of addends that no output depends on."""
+    """(op name, operand position) of addends, subtrahends and divisors that no output depends on."""
     producers, readers = program.producers(), program.consumers()
     centred = centred_values(program, producers)
-    if not centred:
-        return frozenset()
     outputs = {name for _, name in program.outputs}
-    found: set[tuple[str, int]] = set()
+    found = _ranked(program, producers, readers, outputs)
     for op in program.ops:
         if op.kind != "map" or op.function not in ("add", "sub") or len(op.operands) != 2:
             continue
@@ -36,6 +38,49 @@ def cancelled(program: Program) -> frozenset[tuple[str, int]]:
         if all(_constant_along(program, op, position, path, dims) for path, dims in reached):
             found.add((op.name, position))
     return frozenset(found)
+
+
+def _ranked(
+    program: Program, producers: Mapping[str, Op], readers: Mapping[str, list[Op]], outputs: set[str]
+) -> set[tuple[str, int]]:
+    """Subtrahends and divisors, the same for all that is compared, where only the place of an extremum counts."""
+    found: set[tuple[str, int]] = set()
+    unread: set[str] = set()
+    compared: dict[str, int] = {}  # results that count only by their order along a dimension
+    for op in reversed(program.ops):
+        if len(op.outputs) != 1 or op.outputs[0] in outputs:
+            continue
+        output = op.outputs[0]
+        along: set[int | None] = set()
+        for reader in readers[output]:
+            for position, name in enumerate(reader.operands):
+                if name != output or reader.name in unread or (reader.name, position) in found:
+                    continue
+                place = reader.kind == "reduce" and reader.function in ("argmax", "argmin")
+                along.add(reader.attributes["dims"][0] if place else compared.get(reader.name))
+        if not along:
+            unread.add(op.name)
+        dim = along.pop() if len(along) == 1 else None
+        if dim is None:
+            continue
+        if op.function in INCREASING or (op.kind == "cast" and is_pointwise_linear(program, op)):
+            compared[op.name] = dim
+        elif op.kind == "map" and op.function in ("sub", "div") and len(op.operands) == 2:
+            value, other = (program.tensors[name].shape for name in op.operands)
+            own = dim - len(value) + len(other)
+            alike = value == program.tensors[output].shape and (own < 0 or other[own] == 1)
+            if alike and (op.function == "sub" or _is_positive(producers, op.operands[1])):
+                compared[op.name] = dim
+                found.add((op.name, 1))
+    return found
+
+
+def _is_positive(producers: Mapping[str, Op], name: str) -> bool:
+    """Whether a tensor is an exponential or a sigmoid, or sums of it."""
+    op = producers.get(name)
+    while op is not None and op.kind == "reduce" and op.function == "sum":
+        op = producers.get(op.operands[0])
+    return op is not None and op.kind == "map" and op.function in ("exp", "sigmoid")
 
 
 def centred_values(program: Program, producers: Mapping[str, Op]) -> dict[str, tuple[str, tuple[int, ...]]]:

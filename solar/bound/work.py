@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from solar.bound import axes as ax
 from solar.bound import regions as rg
-from solar.bound.cancellation import centred_values
+from solar.bound.cancellation import INCREASING, centred_values
 from solar.bound.demand import Demand, is_pointwise_linear
 from solar.bound.expansion import bearing_tensors
 from solar.bound.facts import Facts, scalars_of
@@ -24,7 +24,7 @@ from solar.einsum import Op, Program
 # Operand modifiers, or no operation at all.
 _FREE = frozenset(("neg", "abs", "identity", "tril", "triu", "logical_not"))
 _POSITIVE = frozenset(("relu", "exp", "sigmoid", "abs", "sqrt"))
-_MONOTONE = frozenset(("relu", "exp", "sigmoid", "tanh", "sqrt", "log", "expm1", "log1p", "erf"))
+_MONOTONE = INCREASING | {"relu"}
 _SCALAR_AFFINE = frozenset(("add", "sub", "mul", "div"))
 
 
@@ -40,7 +40,8 @@ def elementwise_work(
     program: Program, facts: Facts, demand: Demand, cancelled: frozenset[tuple[str, int]] = frozenset()
 ) -> list[Elementwise]:
     """Operations of every live op that is not a contraction, in program order. ``cancelled``: see :func:`demand`."""
-    free = {name for name, _ in cancelled} | _spared(program, facts, demand)
+    shifted = {name for name, _ in cancelled}
+    free = shifted | _spared(program, facts, demand)
     readers = program.consumers()
     values: dict[str, int] = {name: program.tensors[name].elements for _, name in program.inputs}
     bearing = bearing_tensors(program)
@@ -62,7 +63,7 @@ def elementwise_work(
             if op.kind == "map":
                 size = min(size, values[name])
             if op.kind == "map" and op.function in _MONOTONE:
-                limit = _extrema(program, readers, name)
+                limit = _extrema(program, demand, shifted, readers, name)
                 size = size if limit is None else min(size, limit)
             folded[name] = min(_folded(program, demand, op, name, size, folded), values[name])
         if op.name in free or all(name in facts.fixed or name in unpacked for name in op.outputs):
@@ -119,7 +120,9 @@ def _zeros_and_ones(facts: Facts, name: str) -> bool:
     return pattern is not None and pattern.settled and {pattern.inside, pattern.outside} <= {0, 1, None}
 
 
-def _extrema(program: Program, readers: Mapping[str, Sequence[Op]], name: str) -> int | None:
+def _extrema(
+    program: Program, demand: Demand, shifted: set[str], readers: Mapping[str, Sequence[Op]], name: str
+) -> int | None:
     """Results of the extrema that alone read a tensor, through views and monotone functions; positions count nothing.
 
     The extremum of a monotone function is its value at an extremum. None where something else reads the tensor.
@@ -128,13 +131,15 @@ def _extrema(program: Program, readers: Mapping[str, Sequence[Op]], name: str) -
     if any(shown == name for _, shown in program.outputs):
         return None
     for reader in readers[name]:
-        if reader.kind == "reduce" and reader.function in ("argmax", "argmin"):
+        unread = not any(_touched(demand.needed.get(made, ())) for made in reader.outputs)
+        if unread or (reader.kind == "reduce" and reader.function in ("argmax", "argmin")):
             continue
         if reader.kind == "reduce" and reader.function in ("amax", "amin"):
             total += program.tensors[reader.outputs[0]].elements
             continue
         through = reader.kind in ("view", "cast") or (reader.kind == "map" and reader.function in _MONOTONE)
-        inner = _extrema(program, readers, reader.outputs[0]) if through and reader.function != "bitcast" else None
+        through = (through and reader.function != "bitcast") or reader.name in shifted
+        inner = _extrema(program, demand, shifted, readers, reader.outputs[0]) if through else None
         if inner is None:
             return None
         total += inner

@@ -219,6 +219,12 @@ CASES = {
     ),
     "the largest of a monotone function": Case(lambda x: x.exp().amax(1), ((N, M),), N * M + N, 4 * (N * M + N)),
     "where a monotone function is largest": Case(lambda x: x.sigmoid().argmax(1), ((N, M),), N * M, 4 * N * M + 8 * N),
+    "the likeliest class": Case(
+        lambda x: torch.softmax(x, 1).argmax(1), ((N, M),), N * (M - 1), 4 * N * M + 8 * N
+    ),
+    "the class of the largest log-likelihood": Case(
+        lambda x: torch.log_softmax(x, 1).argmax(1), ((N, M),), N * (M - 1), 4 * N * M + 8 * N
+    ),
     "clipped twice": Case(lambda x: x.relu().relu(), ((N, M),), N * M, 8 * N * M),
     "pooled after clipping": Case(lambda x: F.max_pool1d(x.relu(), 2), ((1, 1, N),), N, 4 * (N + N // 2)),
     "row sums of an outer product": Case(
