@@ -1,7 +1,8 @@
 """Definitions without workloads: a folder with ``defaults.yaml`` where a problem has ``workloads.yaml``.
 
 ``defaults.yaml`` holds what every workload shares, the generators of the inputs and the checks of the outputs; a rule
-elsewhere gives the axes. Nothing here runs code.
+elsewhere gives the axes. A constant may be an expression over them: it is how a scalar input repeats an axis (a window).
+Nothing here runs code.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from solbench.corpus.document import read_yaml
 from solbench.corpus.load import load_definition
 from solbench.errors import InputError
 from solbench.model.definition import Definition
+from solbench.model.expression import evaluate
 from solbench.model.workload import Workload
 
 DEFAULTS_SCHEMA = "solbench.workload-defaults.v1"
@@ -39,10 +41,20 @@ class Template:
     def workload(self, uuid: str, axes: Mapping[str, int]) -> Workload:
         """The workload of these ``var`` axes, valid against the Definition; :class:`InputError` where it is not."""
         where = f"{self.path / 'defaults.yaml'}: {uuid}"
-        fields = {"uuid": uuid, "axes": dict(axes), "inputs": dict(self.inputs), "checks": list(self.checks)}
+        names = self.definition.resolve_axes(dict(axes), where)
+        inputs = {name: _resolved(fields, names, f"{where}: inputs.{name}") for name, fields in self.inputs.items()}
+        fields = {"uuid": uuid, "axes": dict(axes), "inputs": inputs, "checks": list(self.checks)}
         workload = Workload.load(fields, where)
         workload.validate_against(self.definition, where)
         return workload
+
+
+def _resolved(generator: Any, axes: Mapping[str, int], where: str) -> Any:
+    """The generator with the value of a constant in place of its expression."""
+    value = generator.get("value") if isinstance(generator, Mapping) else None
+    if not isinstance(value, str) or generator.get("type") != "constant":
+        return generator
+    return {**generator, "value": evaluate(value, axes, f"{where}.value")}
 
 
 def load_templates(root: Path) -> list[Template]:

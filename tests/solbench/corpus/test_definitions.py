@@ -48,6 +48,16 @@ def test_a_definition_gives_workloads_of_any_size(tmp_path: Path) -> None:
         template.workload("w", {})
 
 
+def test_a_scalar_may_repeat_an_axis(tmp_path: Path) -> None:
+    folder = write(tmp_path, DEFAULTS.replace("{type: normal}", "{type: constant, value: 2 * M}"))
+    template = load_template(folder, corpus="CORPUS")
+    assert template.workload("w", {"M": 5}).inputs["x"].value == 10  # type: ignore[union-attr]
+    write(tmp_path / "more", DEFAULTS.replace("{type: normal}", "{type: constant, value: Z}"))
+    (other,) = load_templates(tmp_path / "more")
+    with pytest.raises(InputError, match=r"inputs\.x\.value"):
+        other.workload("w", {"M": 5})
+
+
 def test_the_corpus_leaves_it_out(tmp_path: Path) -> None:
     folder = write(tmp_path)
     assert load_corpus(tmp_path) == []
