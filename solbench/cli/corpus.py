@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from solbench.cli.corpus_source import audit, equivalence, fetch_source, materialize
+
 if TYPE_CHECKING:
     from solbench.corpus.load import Problem
     from solbench.corpus.report import Report
@@ -29,6 +31,10 @@ def corpus() -> None:
     A problem is a folder with problem.yaml (axes, inputs, outputs), reference.py (what to compute) and workloads.yaml
     (sizes, how inputs are drawn, how outputs are checked).
     """
+
+
+for _command in (fetch_source, materialize, audit, equivalence):
+    corpus.add_command(_command)
 
 
 @corpus.command("list")

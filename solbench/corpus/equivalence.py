@@ -1,0 +1,159 @@
+"""Our references against the oracles of the tasks they come from, where a clone of the source is at hand.
+
+An oracle is the function ``module_fn`` of a task's semantic reference. It is foreign code: only bytes that the manifest
+pins are run, in a confined process that gets inputs and hands back tensors as bytes; what it says is judged here, by
+the workload's own checks. The tasks compute in float32 where a problem of ours has 16-bit tensors, so the oracle gets
+those inputs widened, and its results are rounded to the declared dtypes.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import tempfile
+import types
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from solbench.checks import check_outputs
+from solbench.corpus.child import ask
+from solbench.corpus.load import Problem
+from solbench.corpus.manifest import Corpus, Entry, artifact_bytes, require_pinned, unbound
+from solbench.corpus.materialize import folder_name
+from solbench.corpus.reduce import Instance, reduced
+from solbench.corpus.reference import load_reference, named_outputs
+from solbench.errors import InputError
+from solbench.inputs import Input, draw, torch_dtype
+from solbench.model.definition import DTYPE_BITS, TensorSpec, resolve_shape
+from solbench.model.trace import Status
+
+ORACLE = "module_fn"
+TIMEOUT_S = 120.0
+MEMORY_BYTES = 4 << 30
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One workload, reduced where it is large: the oracle agrees, differs, or could not be compared, and why."""
+
+    problem: str
+    workload: str
+    verdict: Literal["agrees", "differs", "not_compared"]
+    detail: str = ""
+
+
+def equivalence(corpus: Corpus, clone: Path, problem: Problem) -> list[Verdict]:
+    """Compare one problem's reference with its task's oracle on every workload.
+
+    :class:`InputError` where the problem, or its task in ``clone``, is not what the manifest pins.
+    """
+    require_pinned(corpus)
+    entry = next(entry for entry in corpus.manifest.entries if entry.problem == folder_name(corpus, problem))
+    changed = unbound(corpus.manifest, clone, [entry])
+    if changed:
+        where, _, what = changed[0].partition(": ")
+        raise InputError(str(clone / where), f"{what}; only pinned code is run")
+    instances = [reduced(problem.definition, workload) for workload in problem.workloads]
+    rounds = [draw(item.definition, item.workload, item.axes, 0, folder=problem.path) for item in instances]
+    with tempfile.TemporaryDirectory(prefix="solbench-oracle-") as name:
+        folder = Path(name)
+        (folder / "oracle.py").write_bytes(_oracle_source(entry, clone))
+        for number, inputs in enumerate(rounds):
+            torch.save({key: _widened(value) for key, value in inputs.items()}, folder / f"inputs-{number}")
+        answers, fault = ask(
+            "solbench.corpus.equivalence:answers", {"cases": len(rounds)}, folder,
+            timeout_s=TIMEOUT_S, memory_bytes=MEMORY_BYTES,
+        )  # fmt: skip
+        answers += [{"reason": f"the oracle's process: {fault or 'gave no answer'}"}] * (len(rounds) - len(answers))
+        return [
+            Verdict(problem.key, item.workload.uuid, *_judged(item, inputs, answer, folder, number))
+            for number, (item, inputs, answer) in enumerate(zip(instances, rounds, answers))
+        ]
+
+
+def _oracle_source(entry: Entry, clone: Path) -> bytes:
+    data = artifact_bytes(clone, f"{entry.task}/{entry.artifacts['semantic_reference'].path}")
+    assert data is not None  # it has just been hashed
+    return data
+
+
+def _widened(value: Input) -> Input:
+    if isinstance(value, torch.Tensor) and value.dtype in (torch.float16, torch.bfloat16):
+        return value.float()
+    return value
+
+
+def _judged(
+    item: Instance, inputs: Mapping[str, Input], answer: Any, folder: Path, number: int
+) -> tuple[Literal["agrees", "differs", "not_compared"], str]:
+    forms = answer.get("tensors") if isinstance(answer, dict) else None
+    if not isinstance(forms, list):
+        reason = answer.get("reason") if isinstance(answer, dict) else None
+        return "not_compared", str(reason or "no answer").splitlines()[0][:300]
+    specs = item.definition.outputs
+    if len(forms) != len(specs):
+        return "differs", f"the oracle returns {len(forms)} tensors, declared are {len(specs)}"
+    actual = {}
+    for position, (name, spec) in enumerate(specs.items()):
+        tensor = _received(spec, item, forms[position], folder / f"output-{number}-{position}")
+        if tensor is None:
+            return "differs", f"{name}: the oracle's is {forms[position]}".splitlines()[0][:300]
+        actual[name] = tensor
+    expected = named_outputs(item.definition, load_reference(item.definition)(**inputs))
+    status, why, results = check_outputs(item.definition, item.workload, item.axes, inputs, expected, actual)
+    if status is Status.PASSED:
+        return "agrees", item.note or ""
+    return "differs", why or "; ".join(
+        f"{result.output}: {result.mismatched} of {result.compared}" for result in results
+    )
+
+
+def _received(spec: TensorSpec, item: Instance, form: Any, path: Path) -> torch.Tensor | None:
+    """A result from the bytes that the child left, in its declared dtype; None where its form is another."""
+    shape, dtype = resolve_shape(spec, dict(item.axes)), torch_dtype(spec.dtype)
+    if not isinstance(form, list) or len(form) != 2 or form[1] != list(shape) or form[0] not in DTYPE_BITS:
+        return None
+    given = torch_dtype(form[0])
+    if given != dtype and not (given.is_floating_point and dtype.is_floating_point):
+        return None
+    data = artifact_bytes(path.parent, path.name)
+    if data is None or len(data) != given.itemsize * math.prod(shape):
+        return None
+    return torch.frombuffer(bytearray(data), dtype=torch.uint8).view(given).reshape(shape).to(dtype)
+
+
+def answers(request: Mapping[str, Any], folder: Path) -> Iterator[dict[str, Any]]:
+    """In the child: run the oracle on each case; the forms of its tensors, or the reason why there are none."""
+    module = types.ModuleType("oracle")
+    try:
+        exec(compile((folder / "oracle.py").read_bytes(), "oracle.py", "exec"), module.__dict__)  # noqa: S102
+        oracle = getattr(module, ORACLE)
+        parameters = inspect.signature(oracle).parameters
+    except BaseException as error:  # noqa: BLE001 (whatever foreign code raises is its answer)
+        yield from [{"reason": f"the oracle: {type(error).__name__}: {error}"}] * request["cases"]
+        return
+    for number in range(request["cases"]):
+        inputs = torch.load(folder / f"inputs-{number}", weights_only=True)
+        needed = [name for name, parameter in parameters.items() if parameter.default is inspect.Parameter.empty]
+        other = sorted(set(needed) - set(inputs)) + sorted(set(inputs) - set(parameters))
+        if other:
+            yield {"reason": f"the oracle's parameters are not the inputs: {', '.join(other)}"}
+            continue
+        try:
+            yield {"tensors": _written(oracle(**inputs), folder, number)}
+        except BaseException as error:  # noqa: BLE001
+            yield {"reason": f"the oracle: {type(error).__name__}: {error}"}
+
+
+def _written(result: Any, folder: Path, number: int) -> list[Any]:
+    """Leave each tensor's bytes in ``folder``; its dtype and shape."""
+    forms = []
+    for position, tensor in enumerate([result] if isinstance(result, torch.Tensor) else result):
+        flat = tensor.detach().cpu().contiguous().flatten()
+        (folder / f"output-{number}-{position}").write_bytes(flat.view(torch.uint8).numpy().tobytes())
+        forms.append([str(tensor.dtype).removeprefix("torch."), list(tensor.shape)])
+    return forms
