@@ -156,6 +156,44 @@ def report(
         click.get_current_context().exit(1)
 
 
+@corpus.command()
+@click.option("--target-template", required=True, help="What the target can do: gfx1200 or gfx942.")
+@click.option("--capacity", help="Memory for one workload, as 16GiB; rounded down to a capacity class.")
+@click.option("--device", help="Measure the memory instead: cpu, cuda, cuda:1.  [default: cuda]")
+@click.option("--profile", "profiles", multiple=True, help="Only this profile, may be repeated.  [default: all]")
+@click.option("--output", type=click.Path(path_type=Path), required=True, help="New folder for the workloads.")
+@_root
+def generate(
+    target_template: str, capacity: str | None, device: str | None, profiles: tuple[str, ...], output: Path, root: Path
+) -> None:  # fmt: skip
+    """Generate the workloads of LLM_CORE for a target: nine a Definition, or none where they do not fit.
+
+    The rules are in problems/LLM_CORE. The new folder is one for --root: view.yaml says what was decided about every
+    Definition, LLM_CORE has those with workloads. The same capacity class gives the same bytes.
+    """
+    from solbench.corpus.llm_core.capacity import capacity_class, parse_capacity, probe
+    from solbench.corpus.llm_core.generate import generate as decide
+    from solbench.corpus.llm_core.rules import load_rules
+    from solbench.corpus.llm_core.view import write_view
+    from solbench.errors import InputError
+
+    if capacity is not None and device is not None:
+        raise InputError("--capacity", "excludes --device; the one states what the other measures")
+    rules = load_rules(root / "LLM_CORE")
+    rules.target(target_template)
+    usable = parse_capacity(capacity) if capacity is not None else probe(device or "cuda").usable
+    view = decide(rules, target_template, capacity_class(usable, rules.generation), profiles)
+    write_view(view, rules, root / "LLM_CORE", output)
+    for decision in view.selected:
+        if decision.status != "generated":
+            click.echo(f"{decision.name}: {decision.status}: {decision.detail}")
+    click.echo(
+        f"{len(view.generated)} of {len(view.selected)} Definitions, "
+        f"{sum(len(decision.workloads) for decision in view.generated)} workloads for {view.target} "
+        f"in the {view.class_gib} GiB class: {output}"
+    )
+
+
 def _print_report(found: Report) -> None:
     from solbench.cli import printable
 

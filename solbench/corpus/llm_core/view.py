@@ -1,0 +1,117 @@
+"""A generated corpus on disk: a folder that ``solbench corpus`` reads with ``--root``, and the decisions behind it."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from solbench.corpus.definitions import Template, load_template
+from solbench.corpus.llm_core.generate import Decision, View
+from solbench.corpus.llm_core.rules import Rule, Rules
+from solbench.corpus.llm_core.scale import tensor_shapes
+from solbench.corpus.load import WORKLOADS_SCHEMA
+from solbench.errors import InputError
+from solbench.model.definition import resolve_shape
+from solbench.workspace import replace_folder
+
+VIEW_SCHEMA = "solbench.llm_core_view.v1"
+
+
+def write_view(view: View, rules: Rules, corpus: Path, folder: Path) -> None:
+    """Write the new ``folder``, whole or not at all: ``view.yaml``, and a folder of each generated Definition.
+
+    ``corpus`` (``problems/LLM_CORE``) has the Definitions in ``<family>/<name>``. Raises :class:`InputError` where
+    ``folder`` exists, and for a Definition that is missing, has other tensors than its rule or takes no workload.
+    """
+    if folder.exists() or folder.is_symlink():
+        raise InputError(str(folder), "exists already; name a new folder")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    try:
+        for decision in view.generated:
+            template = load_template(corpus / decision.family / decision.name, corpus=corpus.name)
+            path = temporary / template.key
+            path.mkdir(parents=True)
+            for name in ("problem.yaml", "reference.py"):
+                shutil.copyfile(template.path / name, path / name)
+            document = _workloads_document(decision, rules.rules[decision.name], template)
+            (path / "workloads.yaml").write_text(_yaml(document))
+        (temporary / "view.yaml").write_text(_yaml(_view_document(view)))
+        replace_folder(temporary, folder)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _workloads_document(decision: Decision, rule: Rule, template: Template) -> dict[str, Any]:
+    documents = []
+    for workload in decision.workloads:
+        _check_tensors(rule, template, workload.axes)
+        checked = template.workload(workload.uuid, workload.axes)
+        documents.append(checked.model_dump(mode="json", exclude_defaults=True))
+    # A generator may depend on the axes; what does not is written once.
+    shared = {
+        name: generator
+        for name, generator in documents[0]["inputs"].items()
+        if all(fields["inputs"][name] == generator for fields in documents)
+    }
+    rows = []
+    for fields in documents:
+        own = {name: generator for name, generator in fields["inputs"].items() if name not in shared}
+        rows.append({"uuid": fields["uuid"], "axes": fields["axes"], **({"inputs": own} if own else {})})
+    defaults = {"inputs": shared, "checks": documents[0]["checks"]}
+    return {"schema": WORKLOADS_SCHEMA, "defaults": defaults, "workloads": rows}
+
+
+def _check_tensors(rule: Rule, template: Template, axes: Mapping[str, int]) -> None:
+    definition = template.definition
+    resolved = definition.resolve_axes(dict(axes), str(template.path))
+    for group, specs, tensors in (
+        ("inputs", definition.inputs, rule.inputs),
+        ("outputs", definition.outputs, rule.outputs),
+    ):
+        declared = {
+            name: (resolve_shape(spec, resolved), spec.dtype) for name, spec in specs.items() if spec.shape is not None
+        }
+        for name in declared.keys() | tensors.keys():
+            ruled = (tensor_shapes(rule, axes)[name], tensors[name].dtype) if name in tensors else None
+            if declared.get(name) != ruled:
+                what = f"the Definition has {declared.get(name)}, its rule {ruled}"
+                raise InputError(f"{template.path}: {group}.{name}", what)
+
+
+def _view_document(view: View) -> dict[str, Any]:
+    decisions = []
+    for decision in view.decisions:
+        row: dict[str, Any] = {"name": decision.name, "status": decision.status}
+        if decision.detail:
+            row["detail"] = decision.detail
+        if decision.workloads:
+            row["scale"] = decision.scale
+            row["workloads"] = [
+                {
+                    "uuid": workload.uuid,
+                    "slot": workload.slot,
+                    "role": workload.role,
+                    "regime": workload.regime,
+                    "peak_bytes": workload.peak_bytes,
+                }
+                for workload in decision.workloads
+            ]
+        decisions.append(row)
+    return {
+        "schema": VIEW_SCHEMA,
+        "algorithm": view.algorithm,
+        "target": view.target,
+        "capacity_class_gib": view.class_gib,
+        "profiles": list(view.profiles),
+        "decisions": decisions,
+    }
+
+
+def _yaml(document: dict[str, Any]) -> str:
+    return str(yaml.safe_dump(document, sort_keys=False, default_flow_style=None, width=120))
