@@ -78,7 +78,7 @@ def materialize(
         if not decision.included:
             click.echo(printable(f"{decision.workload}: out: {decision.reason}: {decision.detail}"))
     problems = len({decision.problem for decision in included})
-    click.echo(f"{corpus.counts()}")
+    click.echo(corpus.counts())
     click.echo(f"{output}: {problems} problems, {len(included)} of {len(decisions)} workloads for {target}")
 
 
@@ -141,7 +141,7 @@ def equivalence(problems: tuple[str, ...], source: Path, name: str, root: Path, 
     corpus = load_manifested(root, name)
     keys = {problem.key for problem in find_problems(root, problems)} if problems else None
     chosen = [problem for problem in corpus.problems if keys is None or problem.key in keys]
-    verdicts = [verdict for problem in chosen for verdict in compare(corpus, source, problem)]
+    verdicts = compare(corpus, source, chosen)
     counts = Counter(verdict.verdict for verdict in verdicts)
     if as_json:
         click.echo(json.dumps({"verdicts": [vars(verdict) for verdict in verdicts], "counts": counts}, indent=2))

@@ -12,7 +12,7 @@ import inspect
 import math
 import tempfile
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -46,39 +46,45 @@ class Verdict:
     detail: str = ""
 
 
-def equivalence(corpus: Corpus, clone: Path, problem: Problem) -> list[Verdict]:
-    """Compare one problem's reference with its task's oracle on every workload.
+def equivalence(corpus: Corpus, clone: Path, problems: Sequence[Problem]) -> list[Verdict]:
+    """Compare references of the corpus with their tasks' oracles, on every workload of ``problems``.
 
-    :class:`InputError` where the problem, or its task in ``clone``, is not what the manifest pins.
+    :class:`InputError` where the corpus, or one of these tasks in ``clone``, is not what the manifest pins.
     """
     require_pinned(corpus)
-    entry = next(entry for entry in corpus.manifest.entries if entry.problem == folder_name(corpus, problem))
+    entries = {entry.problem: entry for entry in corpus.manifest.entries}
+    sources = [_oracle_source(corpus, entries[folder_name(corpus, problem)], clone) for problem in problems]
+    return [verdict for problem, source in zip(problems, sources) for verdict in _compared(problem, source)]
+
+
+def _oracle_source(corpus: Corpus, entry: Entry, clone: Path) -> bytes:
+    """Bytes of the task's semantic reference, which are the pinned ones, as are the task's other artifacts."""
     changed = unbound(corpus.manifest, clone, [entry])
-    if changed:
-        where, _, what = changed[0].partition(": ")
+    artifact = entry.artifacts["semantic_reference"]
+    data = artifact_bytes(clone, f"{entry.task}/{artifact.path}")
+    if changed or data is None or not artifact.is_pinned(data):
+        where, _, what = (changed or [f"{entry.task}: changed while it was read"])[0].partition(": ")
         raise InputError(str(clone / where), f"{what}; only pinned code is run")
+    return data
+
+
+def _compared(problem: Problem, source: bytes) -> list[Verdict]:
     instances = [reduced(problem.definition, workload) for workload in problem.workloads]
     rounds = [draw(item.definition, item.workload, item.axes, 0, folder=problem.path) for item in instances]
     with tempfile.TemporaryDirectory(prefix="solbench-oracle-") as name:
         folder = Path(name)
-        (folder / "oracle.py").write_bytes(_oracle_source(entry, clone))
+        (folder / "oracle.py").write_bytes(source)
         for number, inputs in enumerate(rounds):
             torch.save({key: _widened(value) for key, value in inputs.items()}, folder / f"inputs-{number}")
-        answers, fault = ask(
+        found, fault = ask(
             "solbench.corpus.equivalence:answers", {"cases": len(rounds)}, folder,
             timeout_s=TIMEOUT_S, memory_bytes=MEMORY_BYTES,
         )  # fmt: skip
-        answers += [{"reason": f"the oracle's process: {fault or 'gave no answer'}"}] * (len(rounds) - len(answers))
+        found += [{"reason": f"the oracle's process: {fault or 'gave no answer'}"}] * (len(rounds) - len(found))
         return [
             Verdict(problem.key, item.workload.uuid, *_judged(item, inputs, answer, folder, number))
-            for number, (item, inputs, answer) in enumerate(zip(instances, rounds, answers))
+            for number, (item, inputs, answer) in enumerate(zip(instances, rounds, found))
         ]
-
-
-def _oracle_source(entry: Entry, clone: Path) -> bytes:
-    data = artifact_bytes(clone, f"{entry.task}/{entry.artifacts['semantic_reference'].path}")
-    assert data is not None  # it has just been hashed
-    return data
 
 
 def _widened(value: Input) -> Input:

@@ -228,6 +228,14 @@ def test_offline_is_one_line_and_leaves_nothing(root: Path, tmp_path: Path, caps
     assert sorted(tmp_path.iterdir()) == before
 
 
+def test_a_source_with_other_files_is_not_kept(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = "sha256:" + "0" * 64
+    edit(root / "FAKE" / "manifest.yaml", lambda m: m["entries"][0]["artifacts"]["config"].update(sha256=other))
+    code, line = refused(capsys, "fetch-source", root, tmp_path / "clone")
+    assert code == 3 and "not the pinned source: tasks/tiny/scaled/config.yaml" in line
+    assert not (tmp_path / "clone").exists()
+
+
 def test_materialize_decides_every_workload(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
     code, text = call("materialize", root, "--target", "small", "--output", out)
