@@ -211,15 +211,16 @@ def _line(request: Request, error: BaseException) -> str:
     if isinstance(error, (SolbenchError, ModuleError)):
         return text
     if isinstance(error, SolarError):
-        return f"{request.name}: {text}"
+        return f"{request.name}{'/reference.py' if request.subject == 'problem' else ''}: {text}"
     return f"{request.name}: {type(error).__name__}{': ' + text[:300] if text else ''}"
 
 
 def _exit_code(request: Request, error: BaseException) -> int:
-    """2 where what was given is wrong, 3 where it cannot be decided."""
-    from solar.errors import GraphError, ModuleError
+    """2 where what was given is wrong, or uses what has no bound (an unknown operator); 3 where it cannot be decided."""
+    from solar.errors import ConversionError, ExtractionError, GraphError, ModuleError
 
-    if isinstance(error, ModuleError) or (isinstance(error, GraphError) and request.subject == "program"):
+    given = (ModuleError, ExtractionError, ConversionError)
+    if isinstance(error, given) or (isinstance(error, GraphError) and request.subject == "program"):
         return 2
     # Bytes that are not what a manifest says are input here, not a bundle that was to be judged.
     return 2 if isinstance(error, SolbenchError) and error.exit_code == 1 else getattr(error, "exit_code", 3)

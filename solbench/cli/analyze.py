@@ -69,7 +69,7 @@ def analyze(
       attainable-traffic.json       with --attainable
       manifest.yaml                 kind, BLAKE3 digest and size of each
 
-    Exit code: 0 done, 2 bad input, 3 it cannot be recorded, converted, attested or bounded.
+    Exit code: 0 done, 2 bad input, one that cannot be recorded or converted among it, 3 it cannot be decided.
     """
     from solbench.analysis import analyse, require_new, write
     from solbench.cli import printable
