@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import importlib
+import keyword
 import os
 import sys
 from collections.abc import Sequence
@@ -22,6 +23,8 @@ VERBS = {
     "score": "Print the scores of a release, n of N.",
     "site": "Render the static site of a store.",
     "corpus": "List and validate problems.",
+    "import": "Read problems and solutions of other systems.",
+    "export": "Write problems, solutions and traces for other systems.",
     "hardware": "Show and lint machine models.",
     "repro": "Rebuild the releases: `dvc repro` under our own lock.",
     "bundle": "Write a release as one archive that anyone can verify.",
@@ -40,7 +43,8 @@ class _Verbs(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in VERBS:
             return None
-        command = getattr(importlib.import_module(f"solbench.cli.{cmd_name}"), cmd_name)
+        name = f"{cmd_name}_" if keyword.iskeyword(cmd_name) else cmd_name
+        command = getattr(importlib.import_module(f"solbench.cli.{name}"), name)
         assert isinstance(command, click.Command)
         return command
 

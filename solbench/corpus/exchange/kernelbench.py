@@ -1,0 +1,185 @@
+"""KernelBench modules: ``Model``, ``get_init_inputs`` and ``get_inputs`` become a Definition with one workload.
+
+The module stays word for word in the reference; what is added calls it as a pure function, its weights being inputs.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import keyword
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from solbench.corpus.document import MAX_BYTES, read_text
+from solbench.corpus.exchange.folders import Item, write_corpus
+from solbench.corpus.exchange.form import NOT_HERE
+from solbench.corpus.exchange.notes import Carried, Notes
+from solbench.errors import InputError
+from solbench.model.definition import DTYPE_BITS, Definition
+from solbench.model.record import NAME
+from solbench.model.workload import Workload
+
+PROBE_TIMEOUT_S = 120.0
+# Their comparison: allclose with one bound for both parts.
+_TOLERANCE = {"float64": 1e-4, "float32": 1e-4, "float16": 1e-2, "bfloat16": 1e-2}
+_ADAPTER = '''
+
+# What follows was added by the import: the module above as a function of its inputs and weights.
+import torch as _torch
+
+_ARGUMENTS = {arguments}
+_STATE = {state}
+
+
+def custom_inputs(axes_and_scalars, device):
+    """Arguments of forward, and weights and buffers as the constructor leaves them."""
+    with _torch.device(device):
+        values = dict(zip(_ARGUMENTS, get_inputs()))
+        model = Model(*get_init_inputs())
+    tensors = dict([*model.named_parameters(), *model.named_buffers()])
+    values.update({{name: tensors[key].detach().clone() for name, key in _STATE.items()}})
+    return values
+
+
+def run({parameters}):
+    """Model.forward; the weights of the module itself are never allocated."""
+    given = locals()
+    with _torch.device("meta"):
+        model = Model(*get_init_inputs())
+    # A buffer may be written to, such as a running mean; an input may not.
+    state = {{key: given[name].clone() for name, key in _STATE.items()}}
+    return _torch.func.functional_call(model, state, tuple(given[name] for name in _ARGUMENTS))
+'''
+
+
+def read_kernelbench(files: Sequence[Path], output: Path) -> Carried:
+    """Every module as a problem of a corpus in the new folder ``output``; the folder above a file names its suite.
+
+    Runs the modules, on the meta device in child processes. :class:`InputError` for what breaks a rule: nothing is
+    written then.
+    """
+    notes = Notes()
+    items = [_item(path, notes) for path in files]
+    return write_corpus([item for item in items if item is not None], output, notes)
+
+
+def _item(path: Path, notes: Notes) -> Item | None:
+    where, name, suite = str(path), path.stem, path.absolute().parent.name
+    if path.suffix != ".py" or not re.fullmatch(NAME, name):
+        raise InputError(where, "is not a Python module with a plain name")
+    source = read_text(path)
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise InputError(where, f"is not Python: {error}") from None
+    defined = {node.name for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+    if "Model" not in defined:
+        notes.unsupported(where, "has no Model" + (": a solution without its problem" * ("ModelNew" in defined)))
+        return None
+    if taken := defined & {"run", "custom_inputs"}:
+        notes.unsupported(where, f"defines {min(taken)} itself")
+        return None
+    if "ModelNew" in defined:
+        notes.loss(where, "ModelNew: its weights are its own, so it is no function of the inputs; only Model is called")
+    seen = _probe(source, name, where)
+    if "unsupported" in seen:
+        notes.unsupported(where, str(seen["unsupported"]))
+        return None
+    forms = [form for form in (*seen["arguments"], *seen["state"].values(), *seen["outputs"]) if "dtype" in form]
+    for dtype in [form["dtype"] for form in forms]:
+        if dtype not in DTYPE_BITS or dtype in NOT_HERE:
+            notes.unsupported(where, f"dtype {dtype}: is not among those that a problem may have")
+            return None
+    if len(seen["outputs"]) > 1:
+        notes.loss(where, "their check compares the first output only; here all of them are")
+    return _problem(name, suite if re.fullmatch(NAME, suite) else None, source, seen, where)
+
+
+def _problem(name: str, suite: str | None, source: str, seen: Mapping[str, Any], where: str) -> Item:
+    outputs = ["output"] if len(seen["outputs"]) == 1 else [f"output_{n}" for n in range(len(seen["outputs"]))]
+    given: Sequence[Mapping[str, Any]] = seen["arguments"]
+    taken = set(outputs)
+    names = seen["names"]
+    arguments = [_fresh(names[n] if n < len(names) else f"argument_{n}", taken) for n in range(len(given))]
+    state = {_fresh(key, taken): key for key in seen["state"]}
+    inputs: dict[str, Any] = {}
+    draws: dict[str, Any] = {}
+    for label, form in zip(arguments, given):
+        inputs[label], draws[label] = (_scalar(form["value"])) if "value" in form else (_spec(form), {"type": "custom"})
+    for label, key in state.items():
+        inputs[label], draws[label] = {**_spec(seen["state"][key]), "role": "weight"}, {"type": "custom"}
+    adapter = _ADAPTER.format(arguments=repr(arguments), state=repr(state), parameters=", ".join([*arguments, *state]))
+    fields = {
+        "name": name,
+        "suite": suite,
+        "op_type": "module",
+        "axes": {},
+        "inputs": inputs,
+        "outputs": {label: _spec(form) for label, form in zip(outputs, seen["outputs"])},
+        "reference": source.rstrip("\n") + "\n" + adapter,
+    }
+    if any(draw["type"] == "custom" for draw in draws.values()):
+        fields["custom_inputs_entrypoint"] = "custom_inputs"
+    definition = Definition.load(fields, where)
+    checks = [_check(label, form["dtype"]) for label, form in zip(outputs, seen["outputs"])]
+    workload = Workload.load({"uuid": "w0", "axes": {}, "inputs": draws, "checks": checks}, where)
+    workload.validate_against(definition, where)
+    return Item(definition, (workload,))
+
+
+def _scalar(value: bool | int | float) -> tuple[dict[str, Any], dict[str, Any]]:
+    dtype = "bool" if isinstance(value, bool) else "int64" if isinstance(value, int) else "float64"
+    return {"shape": None, "dtype": dtype}, {"type": "scalar", "value": value}
+
+
+def _spec(form: Mapping[str, Any]) -> dict[str, Any]:
+    return {"shape": form["shape"], "dtype": form["dtype"]}
+
+
+def _check(output: str, dtype: str) -> dict[str, Any]:
+    if dtype not in _TOLERANCE:
+        return {"type": "exact", "output": output}
+    return {"type": "numeric", "output": output, "atol": _TOLERANCE[dtype], "rtol": _TOLERANCE[dtype]}
+
+
+def _fresh(text: str, taken: set[str]) -> str:
+    """An identifier that looks like ``text`` and is not taken yet; it is then."""
+    name = re.sub(r"\W", "_", text, flags=re.ASCII)[:56]
+    name = name if name.isidentifier() and not keyword.iskeyword(name) else f"_{name}"
+    count = 1
+    candidate = name
+    while candidate in taken:
+        count += 1
+        candidate = f"{name}_{count}"
+    taken.add(candidate)
+    return candidate
+
+
+def _probe(source: str, name: str, where: str) -> Mapping[str, Any]:
+    request = json.dumps({"source": source, "name": name}).encode()
+    with tempfile.TemporaryFile() as answer:
+        descriptor = answer.fileno()
+        command = [sys.executable, "-I", "-m", "solbench.corpus.exchange.module_probe", str(descriptor)]
+        null = subprocess.DEVNULL
+        try:
+            done = subprocess.run(
+                command, input=request, stdout=null, stderr=null, pass_fds=[descriptor], timeout=PROBE_TIMEOUT_S,
+                check=False,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            return {"unsupported": f"did not answer within {PROBE_TIMEOUT_S:.0f} s"}
+        answer.seek(0)
+        data = answer.read(MAX_BYTES)
+    try:
+        value = json.loads(data)
+    except ValueError:
+        return {"unsupported": f"its process ended without an answer (exit {done.returncode})"}
+    if not isinstance(value, Mapping):
+        raise InputError(where, "its process gave no answer")
+    return value

@@ -1,0 +1,44 @@
+"""What an import or export could not carry over."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Note:
+    """``loss``: something of ``where`` was left behind or changed. ``unsupported``: ``where`` was left out whole."""
+
+    where: str
+    kind: Literal["loss", "unsupported"]
+    what: str
+
+
+@dataclass(frozen=True)
+class Notes:
+    """Notes in the order of the work; the same one is kept once."""
+
+    rows: list[Note] = field(default_factory=list)
+
+    def loss(self, where: str, what: str) -> None:
+        """``where`` is carried over, but not all of it."""
+        self._add(Note(where, "loss", what))
+
+    def unsupported(self, where: str, reason: str) -> None:
+        """``where`` is not carried over at all."""
+        self._add(Note(where, "unsupported", reason))
+
+    def _add(self, note: Note) -> None:
+        if note not in self.rows:
+            self.rows.append(note)
+
+
+@dataclass(frozen=True)
+class Carried:
+    """Result of one import or export: names of what was written, and what was not."""
+
+    problems: tuple[str, ...]
+    solutions: tuple[str, ...]
+    traces: int
+    notes: tuple[Note, ...]
