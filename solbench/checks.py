@@ -22,7 +22,8 @@ from solbench.model.workload import (
     CodeDistanceCheck,
     ExactCheck,
     NumericCheck,
-    TopkRoutingCheck,
+    RoutingCheck,
+    SigmoidRoutingCheck,
     Workload,
     checked_outputs,
 )
@@ -104,8 +105,8 @@ def _explain(result: CheckResult) -> str:
 def _run_check(
     check: Check, axes: Mapping[str, int], inputs: Mapping[str, Any], expected: Tensors, actual: Tensors, where: str
 ) -> list[CheckResult]:
-    if isinstance(check, TopkRoutingCheck):
-        return _topk_routing(check, axes, inputs, actual, where)
+    if isinstance(check, RoutingCheck):
+        return _routing(check, axes, inputs, expected, actual, where)
     pair = expected[check.output].detach(), actual[check.output].detach()
     where = f"{where}: checks.{check.output}"
     if isinstance(check, NumericCheck):
@@ -256,21 +257,30 @@ def _code_distance(check: CodeDistanceCheck, expected: torch.Tensor, actual: tor
     return tally.result(check.output, check.type, passed)
 
 
-def _topk_routing(
-    check: TopkRoutingCheck, axes: Mapping[str, int], inputs: Mapping[str, Any], actual: Tensors, where: str
+def _routing(
+    check: RoutingCheck,
+    axes: Mapping[str, int],
+    inputs: Mapping[str, Any],
+    expected: Tensors,
+    actual: Tensors,
+    where: str,
 ) -> list[CheckResult]:
-    """Judged by the scores, recomputed in float64, not by the expected outputs: any order, any choice among ties.
+    """Judged by the scores, recomputed in float64, not by the expected ids: any order, any choice among ties.
 
-    p = softmax(gating) over the last axis, score = p + bias. A row's ids pass if they are distinct, in range, and no id
-    left out scores more than ``tie_atol`` above the lowest one chosen. A weight passes if it is within ``weight_atol``
-    of scale * p at its own id.
+    p = softmax(gating) over the last axis or sigmoid(expected logits), score = p + bias. A row's ids pass if they are
+    distinct, in range, and no id left out scores more than ``tie_atol`` above the lowest one chosen. A weight passes if
+    it is within ``weight_atol`` of scale * p at its own id, of sigmoids over the sum of the row's.
     """
-    gating = inputs[check.gating_input]
+    sigmoid = isinstance(check, SigmoidRoutingCheck)
+    if isinstance(check, SigmoidRoutingCheck):
+        gating, scale = expected[check.logits_output], check.scale
+    else:
+        gating = inputs[check.gating_input]
+        scale = float(inputs[check.scale_input]) if check.scale_input else 1.0
     ids, weights = actual[check.ids_output], actual[check.weights_output]
     topk = evaluate_int(check.topk, axes, f"{where}: checks.{check.ids_output}.topk")
     tie = float(evaluate(check.tie_atol, axes, f"{where}: checks.{check.ids_output}.tie_atol"))
     band = float(evaluate(check.weight_atol, axes, f"{where}: checks.{check.weights_output}.weight_atol"))
-    scale = float(inputs[check.scale_input]) if check.scale_input else 1.0
     experts = gating.shape[-1]
     if ids.shape != weights.shape or ids.shape[:-1] != gating.shape[:-1] or ids.shape[-1] != topk or topk > experts:
         raise InputError(f"{where}: checks.{check.ids_output}", "ids, weights, gating and topk do not fit together")
@@ -280,7 +290,8 @@ def _topk_routing(
     rows = max(1, CHUNK_ELEMENTS // experts)
     for start in range(0, len(gating), rows):
         stretch = slice(start, start + rows)
-        probability = torch.softmax(gating[stretch].double(), dim=1)
+        logits = gating[stretch].double()
+        probability = torch.sigmoid(logits) if sigmoid else torch.softmax(logits, dim=1)
         score = (probability + bias).expand_as(probability)
         inside = (ids[stretch] >= 0) & (ids[stretch] < experts)
         safe = torch.where(inside, ids[stretch], 0)
@@ -291,6 +302,8 @@ def _topk_routing(
         chosen.compared += safe.numel()
         chosen.mismatched += int((~good_row).sum()) * topk
         value, wanted = weights[stretch].double(), scale * probability.gather(1, safe)
+        if sigmoid:
+            wanted = wanted / probability.gather(1, safe).sum(1, keepdim=True)
         weighed.compared += value.numel()
         weighed.note_values(value)
         error = (value - wanted).abs()

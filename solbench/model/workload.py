@@ -201,12 +201,30 @@ class TopkRoutingCheck(Value):
     weight_atol: Expression
 
 
-Check = Annotated[NumericCheck | ExactCheck | CodeDistanceCheck | TopkRoutingCheck, Field(discriminator="type")]
+class SigmoidRoutingCheck(Value):
+    """As ``topk_routing``, of scores sigmoid(logits) + bias, where the logits are an output with a check of its own.
+
+    The scores are those of the reference's logits; weights are ``scale`` times the sigmoids over their sum.
+    """
+
+    type: Literal["sigmoid_routing"]
+    ids_output: str
+    weights_output: str
+    logits_output: str
+    bias_input: str | None = None
+    topk: Expression
+    scale: float = Field(1.0, gt=0)
+    tie_atol: Expression
+    weight_atol: Expression
+
+
+RoutingCheck = TopkRoutingCheck | SigmoidRoutingCheck
+Check = Annotated[NumericCheck | ExactCheck | CodeDistanceCheck | RoutingCheck, Field(discriminator="type")]
 
 
 def checked_outputs(check: Check) -> tuple[str, ...]:
     """Names of the outputs that a check covers."""
-    if isinstance(check, TopkRoutingCheck):
+    if isinstance(check, RoutingCheck):
         return (check.weights_output, check.ids_output)
     return (check.output,)
 
@@ -307,8 +325,10 @@ class Workload(Value):
             value = getattr(check, field, None)
             if value is not None and evaluate(value, names, f"{where}.{field}") < 0:
                 raise InputError(f"{where}.{field}", "must not be negative")
-        if isinstance(check, TopkRoutingCheck):
+        if isinstance(check, SigmoidRoutingCheck) and check.logits_output not in definition.outputs:
+            raise InputError(f"{where}.logits_output", f"unknown output {check.logits_output!r}")
+        if isinstance(check, RoutingCheck):
             for field in ("gating_input", "bias_input", "scale_input"):
-                named = getattr(check, field)
+                named = getattr(check, field, None)
                 if named is not None and named not in definition.inputs:
                     raise InputError(f"{where}.{field}", f"unknown input {named!r}")

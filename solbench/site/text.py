@@ -180,7 +180,7 @@ def check(value: Any) -> str:
             if value.min_identical_fraction > 0:
                 rule += f", at least {percent(value.min_identical_fraction)} identical"
             return rule
-        case "topk_routing":
+        case "topk_routing" | "sigmoid_routing":
             return (
                 f"top {_plain(value.topk)} ids equal as sets (ties within {_plain(value.tie_atol)}), "
                 f"weights by id within {_plain(value.weight_atol)}"

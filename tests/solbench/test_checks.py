@@ -354,3 +354,57 @@ def test_topk_weights_belong_to_their_id() -> None:
     assert not route([[3, 2, 0]] * 2, [[1.0, 0.625, 0.125 + 0.2]] * 2)["weights"], "the bias does not"
     assert not route([[3, 2, 0]] * 2, [[1.0, 0.625, NAN]] * 2)["weights"]
     assert not route([[3, 2, 0]] * 2, [[0.0] * 3] * 2)["weights"]
+
+
+def sigmoid_route(ids: list[list[int]], weights: list[list[float]], logits: torch.Tensor | None = None) -> Any:
+    """Sigmoids 0.2, 0.4, 0.6, 0.8; the bias lifts expert 0 to 0.5."""
+    fields = ROUTE.as_dict()
+    fields["outputs"]["logits"] = {"shape": ["T", "E"], "dtype": "float32"}
+    fields["order"] = {**fields["order"], "outputs": [*fields["order"]["outputs"], "logits"]}
+    definition = Definition.load(fields, "route")
+    checks = [
+        {"type": "numeric", "output": "logits", "atol": 1e-3, "rtol": 0},
+        {
+            "type": "sigmoid_routing", "ids_output": "ids", "weights_output": "weights", "logits_output": "logits",
+            "bias_input": "bias", "topk": "K", "scale": 2.5, "tie_atol": 1e-4, "weight_atol": 1e-4,
+        },
+    ]  # fmt: skip
+    inputs = {name: {"type": "constant", "value": 0.0} for name in ("gating", "bias", "scale")}
+    workload = Workload.load({"uuid": "w", "axes": {"T": 1, "E": 4, "K": 2}, "inputs": inputs, "checks": checks}, "w")
+    axes = workload.validate_against(definition, "w")
+    right = torch.logit(torch.tensor([[0.2, 0.4, 0.6, 0.8]]))
+    blank = {"weights": torch.zeros(1, 2), "ids": torch.zeros(1, 2, dtype=torch.int32)}
+    given = {"gating": right * 0, "bias": torch.tensor([0.3, 0.0, 0.0, 0.0]), "scale": 1.0}
+    actual = {"weights": torch.tensor(weights), "ids": torch.tensor(ids, dtype=torch.int32)}
+    actual["logits"] = right if logits is None else logits
+    _, _, results = check_outputs(definition, workload, axes, given, {**blank, "logits": right}, actual)
+    return {result.output: result.passed for result in results}
+
+
+def test_sigmoid_routing_normalises_over_its_own_ids() -> None:
+    high, low = 2.5 * 0.8 / 1.4, 2.5 * 0.6 / 1.4
+    passed = {"logits": True, "weights": True, "ids": True}
+    assert sigmoid_route([[3, 2]], [[high, low]]) == passed
+    assert sigmoid_route([[2, 3]], [[low, high]]) == passed
+    assert sigmoid_route([[2, 3]], [[high, low]]) == {**passed, "weights": False}
+    assert not sigmoid_route([[3, 2]], [[2.0, 1.5]])["weights"], "weights are normalised"
+    assert sigmoid_route([[3, 0]], [[2.0, 0.5]]) == {**passed, "ids": False}
+    assert not sigmoid_route([[3, 3]], [[1.25, 1.25]])["ids"]
+
+
+def test_sigmoid_routing_reads_the_expected_logits() -> None:
+    # Wrong logits that would justify a wrong choice: both outputs fail.
+    wrong = torch.logit(torch.tensor([[0.9, 0.4, 0.6, 0.8]]))
+    ids = sigmoid_route([[0, 3]], [[2.5 * 0.9 / 1.7, 2.5 * 0.8 / 1.7]], wrong)
+    assert ids == {"logits": False, "weights": False, "ids": False}
+
+
+def test_sigmoid_routing_names_an_output() -> None:
+    check = {
+        "type": "sigmoid_routing", "ids_output": "ids", "weights_output": "weights", "logits_output": "gating",
+        "topk": "K", "tie_atol": 1e-4, "weight_atol": 1e-4,
+    }  # fmt: skip
+    inputs = {name: {"type": "constant", "value": 0.0} for name in ("gating", "bias", "scale")}
+    workload = Workload.load({"uuid": "w", "axes": {"T": 1, "E": 4, "K": 2}, "inputs": inputs, "checks": [check]}, "w")
+    with pytest.raises(InputError, match="logits_output: unknown output 'gating'"):
+        workload.validate_against(ROUTE, "w")
