@@ -1,5 +1,5 @@
 """The AMD_AKA corpus against figures computed elsewhere: aka_workloads.csv holds the published workloads, and the bytes
-that an independent computation gave for them."""
+and multiply-adds that an independent computation gave for them."""
 
 import csv
 from collections import Counter
@@ -7,7 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from solar import hardware
+from solar.analysis import analyze
+from solbench.bounds import solar_inputs, structures
 from solbench.corpus.load import Problem, load_corpus
+from solbench.corpus.reference import load_reference
 from solbench.model.definition import storage_bytes
 
 ROOT = Path(__file__).parents[3] / "problems"
@@ -69,6 +73,26 @@ def test_bytes(problems: dict[str, Problem], published: dict[str, dict[str, str]
             found = [sum(storage_bytes(spec, axes) for spec in group.values()) for group in groups]
             row = published[workload.uuid]
             assert found == [int(row["input_bytes"]), int(row["output_bytes"])], workload.uuid
+
+
+def test_costs(problems: dict[str, Problem], published: dict[str, dict[str, str]]) -> None:
+    """The analysis of every workload at its own size: multiply-adds as written, bytes that have to move."""
+    machine = hardware.load("gfx1200")
+    for problem in problems.values():
+        definition = problem.definition
+        for workload in problem.workloads:
+            found = analyze(
+                load_reference(definition),
+                solar_inputs(definition, workload, definition.resolve_axes(workload.axes, workload.uuid)),
+                machine,
+                outputs=list(definition.outputs),
+                in_place=definition.in_place,
+                structures=structures(workload),
+                rejected_formats=workload.rejected_formats,
+            ).bound
+            row = published[workload.uuid]
+            assert found["dense_macs"] == int(row["macs"]), workload.uuid
+            assert found["memory"]["live_bytes"] == int(row["must_move_bytes"]), workload.uuid
 
 
 def test_source_and_form(problems: dict[str, Problem]) -> None:
