@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import shutil
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from solbench.cli import run
+from solbench.corpus.definitions import load_templates
 from solbench.corpus.llm_core import capacity
 from solbench.corpus.llm_core.capacity import GIB, HARNESS_RESERVE, Memory, capacity_class, parse_capacity, probe
 from solbench.corpus.llm_core.generate import generate, ineligible
@@ -189,12 +189,12 @@ def test_existing_output_stays(root, tmp_path, capsys):
     assert files(tmp_path / "out") == {"mine": b"x"}
 
 
-def test_definitions_have_the_tensors_of_their_rules(rules, tmp_path):
-    view = generate(rules, "gfx942", 192)
-    known = tuple(d for d in view.decisions if (PROBLEMS / "LLM_CORE" / d.family / d.name / "problem.yaml").exists())
-    assert len(known) >= 21
-    write_view(replace(view, decisions=known), rules, PROBLEMS / "LLM_CORE", tmp_path / "out")
-    assert len(load_corpus(tmp_path / "out")) == len(known)
+def test_every_definition_takes_its_nine_workloads(rules, tmp_path):
+    # Each is checked against its Definition on the way: axes, generators, checks, and the tensors of the rule.
+    write_view(generate(rules, "gfx942", 192), rules, PROBLEMS / "LLM_CORE", tmp_path / "out")
+    problems = load_corpus(tmp_path / "out")
+    assert (len(problems), {len(problem.workloads) for problem in problems}) == (36, {9})
+    assert [problem.key for problem in problems] == [template.key for template in load_templates(PROBLEMS)]
 
 
 @pytest.mark.parametrize(
