@@ -12,6 +12,7 @@ from solbench.corpus.exchange.notes import Notes
 from solbench.corpus.exchange.tensors import check_tensor, stored_file
 from solbench.errors import InputError, UnsupportedError
 from solbench.model.definition import DTYPE_BITS, Definition
+from solbench.model.expression import names_in
 from solbench.model.solution import SUFFIXES, Solution, SourceFile
 from solbench.model.workload import Safetensors, Workload
 
@@ -42,9 +43,7 @@ def definition_in(value: Any, form: Form, suite: str | None, where: str, notes: 
             if group == "outputs" and spec.get("shape") is None:
                 notes.unsupported(where, f"outputs.{name}: a Python scalar as output; here an output is a tensor")
                 return None
-    # Theirs resolve computed axes after all others, ours in declared order.
-    axes = mapping(fields.get("axes"), f"{where}: axes")
-    fields["axes"] = dict(sorted(axes.items(), key=lambda item: isinstance(item[1], Mapping) and _computed(item[1])))
+    fields["axes"] = _declared_before_use(mapping(fields.get("axes"), f"{where}: axes"), where)
     fields["suite"] = suite
     return Definition.load(fields, where)
 
@@ -148,8 +147,15 @@ def solution_in(value: Any, definition: Definition, form: Form, where: str, note
     return solution
 
 
-def _computed(axis: Mapping[str, Any]) -> bool:
-    return axis.get("type") == "expr"
+def _declared_before_use(axes: dict[str, Any], where: str) -> dict[str, Any]:
+    """Theirs resolve computed axes after all others, ours in declared order: where it matters, those go last."""
+    seen: set[str] = set()
+    for name, axis in axes.items():
+        expression = axis.get("expression") if isinstance(axis, Mapping) else None
+        if isinstance(expression, str) and names_in(expression, f"{where}: axes.{name}") - seen:
+            return dict(sorted(axes.items(), key=lambda item: isinstance(item[1], Mapping) and "expression" in item[1]))
+        seen.add(name)
+    return axes
 
 
 def _known(fields: dict[str, Any], known: tuple[str, ...], where: str, notes: Notes) -> dict[str, Any]:

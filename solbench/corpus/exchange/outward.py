@@ -65,7 +65,7 @@ def outward(problems: Sequence[Problem], traces: Sequence[Observed], form: Form,
             found.append(one)
     for seen in traces:
         if not any(seen.about(problem) for problem in problems):
-            notes.unsupported(seen.name, "trace of a problem that is not exported")
+            notes.unsupported(seen.problem or seen.trace.definition, "traces of a problem that is not exported")
     if not found:
         first = next((f"; {note.where}: {note.what}" for note in notes.rows), "")
         raise UnsupportedError(f"not written, there is no problem that {form.name} can express{first}")
@@ -115,6 +115,9 @@ def _problem(problem: Problem, traces: list[Observed], form: Form, notes: Notes)
     rows = {workload.uuid: row for workload, row in pairs}
     solutions = [_solution(solution, form, f"{where}: {solution.name}", notes) for solution in problem.solutions]
     exported = [trace_out(seen, rows, problem, form.name, notes) for seen in traces]
+    known = {solution["name"] for solution in solutions if solution}
+    for name in sorted({trace["solution"] for _, trace in filter(None, exported)} - known):
+        notes.loss(where, f"traces: of solution {name}, which is not exported itself")
     return Outward(
         problem,
         _definition(definition, form, where, notes),

@@ -91,7 +91,7 @@ def trace_out(
 
 
 def _environment(header: SetHeader) -> dict[str, str]:
-    name = header.device.get("name")
+    name = header.device.get("model")
     return {**header.environment, "hardware": name if isinstance(name, str) else header.target}
 
 

@@ -18,7 +18,7 @@ from safetensors.torch import save_file
 from solbench.cli import run
 from solbench.corpus.exchange.notes import Carried, Notes
 from solbench.corpus.exchange.sol_execbench import read_sol_execbench, write_sol_execbench
-from solbench.corpus.load import Problem, load_corpus
+from solbench.corpus.load import Problem, load_corpus, load_problem
 from solbench.errors import SolbenchError, UnsupportedError
 from solbench.inputs import draw
 
@@ -255,6 +255,16 @@ def test_any_broken_file_is_one_line(data: st.DataObject) -> None:
             assert sorted(path.name for path in root.iterdir()) == ["in"]
         else:
             assert list((root / "C").iterdir())
+
+
+def test_axes_keep_their_order_where_it_may_stay(sol: Path, corpora: Path) -> None:
+    read_sol_execbench(sol, corpora / "LATE")
+    assert list(only(corpora).definition.axes) == ["M", "N", "H"]
+    axes = {"M": {"type": "var"}, "H": {"type": "expr", "expression": "M * 2"}, "N": {"type": "const", "value": 4}}
+    (sol / "L1/scaled/definition.json").write_text(json.dumps({**DEFINITION, "axes": axes}))
+    (sol / "L1/scaled/workload.jsonl").write_text(json.dumps({**WORKLOAD, "inputs": INPUTS}))
+    read_sol_execbench(sol, corpora.with_name("other"))
+    assert list(load_problem(corpora.with_name("other") / "L1" / "scaled").definition.axes) == ["M", "H", "N"]
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from solbench.errors import InputError, UnsupportedError
 from solbench.inputs import draw
 from solbench.model.trace import Trace
 
+ROOT = Path(__file__).resolve().parents[3]
 BLOB = "blob/workloads/norm/rms/w0.safetensors"
 DEFINITION: dict[str, Any] = {
     "name": "rms",
@@ -275,6 +276,7 @@ def test_traces_become_medians_and_worst_errors(own: Problem, tmp_path: Path) ->
     path.write_text(json.dumps(trace().as_dict()) + "\n")
     carried = write_sol_execbench([own], read_traces(path, Notes()), tmp_path / "out", Notes())
     assert carried.traces == 1 and "traces: no time stamp is kept here" in what(carried)
+    assert "traces: of solution mine, which is not exported itself" in what(carried)
     row = json.loads((tmp_path / "out/own/gathered/traces.jsonl").read_text())
     assert row["workload"] == json.loads((tmp_path / "out/own/gathered/workload.jsonl").read_text())
     evaluation = row["evaluation"]
@@ -282,6 +284,60 @@ def test_traces_become_medians_and_worst_errors(own: Problem, tmp_path: Path) ->
     assert evaluation["performance"] == {"latency_ms": 3.0, "reference_latency_ms": 6.0, "speedup_factor": 2.0}
     assert evaluation["correctness"]["max_absolute_error"] == 0.75
     assert evaluation["correctness"]["max_relative_error"] == 0.125
+
+
+def test_a_measurement_set_is_read_as_a_whole(tmp_path: Path) -> None:
+    path = ROOT / "measurements" / "cpu" / "epyc-turin-2-cores.jsonl"
+    key = "AMD_AKA/torch2hip/l1n23_softmax"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    timed = [row for row in rows if row.get("problem") == key and row.get("timing")]
+    notes = Notes()
+    carried = write_sol_execbench(
+        [load_problem(ROOT / "problems" / key)], read_traces(path, notes), tmp_path / "o", notes
+    )
+    written = (tmp_path / "o" / "torch2hip" / "l1n23_softmax" / "traces.jsonl").read_text().splitlines()
+    assert carried.traces == len(written) == len(timed) > 0
+    assert json.loads(written[0])["evaluation"]["environment"]["hardware"] == "AMD EPYC"
+    left_out = [row["workload"] for row in rows if row["record"] == "omission"]
+    assert left_out and all(f": {name}: not attempted" in what(carried) for name in left_out)
+
+
+@pytest.mark.parametrize(
+    ("spec", "theirs", "note"),
+    [
+        (
+            {"languages": ["pytorch", "triton"]},
+            {"language": "triton", "target_hardware": ["cpu"]},
+            "only triton is named",
+        ),
+        ({"languages": ["pytorch"]}, {"languages": ["pytorch"], "target_hardware": ["LOCAL"]}, "cpu become LOCAL"),
+        (
+            {"languages": ["cpp"], "binding": "torch"},
+            {"language": "cpp", "binding": "torch"},
+            "cflags: has no counterpart",
+        ),
+        ({"languages": ["cpp"], "binding": "torch"}, None, "language cpp: sol-execbench has none"),
+        ({"languages": ["cpp"], "binding": "c"}, None, "binding c: flashinfer-trace has none"),
+        ({"languages": ["hip_cpp"], "binding": "torch"}, None, "language hip_cpp: sol-execbench has none"),
+    ],
+)
+def test_solutions_the_other_way(spec: Any, theirs: Any, note: str, own: Problem, tmp_path: Path) -> None:
+    name = "main.py" if "pytorch" in spec["languages"] else "main.cpp"
+    fields = {
+        "name": "mine", "definition": "gathered", "author": "me",
+        "spec": {**spec, "entry_point": f"{name}::run", "compile_options": {"cflags": ["-O2"] * ("cpp" in name)}},
+        "sources": [{"path": name, "content": "x = 1"}],
+    }  # fmt: skip
+    (own.path / "solutions" / "mine").mkdir(parents=True)
+    (own.path / "solutions" / "mine" / "solution.json").write_text(json.dumps(fields))
+    sol = "sol-execbench" in note or "LOCAL" in note
+    write = write_sol_execbench if sol else write_flashinfer_trace
+    carried = write([load_problem(own.path)], [], tmp_path / "out", Notes())
+    assert note in what(carried)
+    files = [tmp_path / "out/own/gathered/solution.json", tmp_path / "out/solutions/me/other/gathered/mine.json"]
+    written = [json.loads(file.read_text()) for file in files if file.exists()]
+    assert [value["spec"] | theirs for value in written] == [value["spec"] for value in written]
+    assert len(written) == len(carried.solutions) == (theirs is not None)
 
 
 @pytest.mark.parametrize(
@@ -292,7 +348,7 @@ def test_traces_become_medians_and_worst_errors(own: Problem, tmp_path: Path) ->
         ({"status": "INCORRECT_NUMERICAL"}, "sol", "has no INCORRECT_NUMERICAL without its errors"),
         ({"status": "REWARD_HACK"}, "flashinfer", "has no status REWARD_HACK"),
         ({"workload": "w9"}, "sol", "trace of a workload that is not exported"),
-        ({"definition": "other"}, "sol", "trace of a problem that is not exported"),
+        ({"definition": "other"}, "sol", "traces of a problem that is not exported"),
     ],
 )
 def test_a_trace_that_does_not_fit_is_named(changes: Any, form: str, reason: str, own: Problem, tmp_path: Path) -> None:
@@ -370,6 +426,16 @@ def test_a_module_that_cannot_be_a_function_is_unsupported(old: str, new: str, r
     with pytest.raises(UnsupportedError) as caught:
         read_kernelbench([module(tmp_path, MODULE.replace(old, new))], tmp_path / "KB")
     assert reason in str(caught.value) and not (tmp_path / "KB").exists()
+
+
+def test_every_output_of_a_module_is_checked(tmp_path: Path) -> None:
+    old = "return torch.relu(self.norm(self.lin(x))) * scale"
+    path = module(tmp_path, MODULE.replace(old, "return x * scale, x.argmax(-1)"))
+    assert "first output only" in what(read_kernelbench([path], tmp_path / "KB"))
+    (workload,) = load_problem(tmp_path / "KB" / "level1" / "19_Net").workloads
+    assert [(check.type, getattr(check, "output")) for check in workload.checks] == [  # noqa: B009
+        ("numeric", "output_0"), ("exact", "output_1"),
+    ]  # fmt: skip
 
 
 def test_a_broken_module_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
