@@ -54,7 +54,7 @@ def draw(
     label = stress.label if stress else None
     custom: dict[str, Any] = {}
     if any(isinstance(chosen[name], generators.Custom) for name in definition.inputs):
-        custom = _custom_inputs(definition, chosen, axes, _key(seed, workload.uuid, label, ""))
+        custom = custom_inputs(definition, chosen, axes, _key(seed, workload.uuid, label, ""))
     result: dict[str, Input] = {}
     for name, spec in definition.inputs.items():
         where = f"{definition.name}: {workload.uuid}: inputs.{name}"
@@ -214,9 +214,13 @@ def _unspecified(dtype: torch.dtype, shape: Shape, source: torch.Generator) -> t
     return torch.randint(0, 2, shape, generator=source)
 
 
-def _custom_inputs(
+def custom_inputs(
     definition: Definition, chosen: Mapping[str, Generator], axes: Mapping[str, int], key: int
 ) -> dict[str, Any]:
+    """What the Definition's entry point gives for the seed ``key``, at least the ``custom`` inputs of ``chosen``.
+
+    Runs code of the reference. :class:`InputError` where an input is missing.
+    """
     where = f"{definition.name}: {definition.custom_inputs_entrypoint}"
     wanted = {name for name in definition.inputs if isinstance(chosen[name], generators.Custom)}
     known: dict[str, Any] = dict(axes)

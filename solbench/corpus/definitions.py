@@ -1,18 +1,20 @@
 """Definitions without workloads: a folder with ``defaults.yaml`` where a problem has ``workloads.yaml``.
 
 ``defaults.yaml`` holds what every workload shares, the generators of the inputs and the checks of the outputs; a rule
-elsewhere gives the axes. A constant may be an expression over them: it is how a scalar input repeats an axis (a window).
-Nothing here runs code.
+elsewhere gives the axes. Two generators are resolved for each workload: a constant may be an expression over the axes,
+as a scalar input repeats an axis (a window); and ``{type: custom, frozen: true}`` is drawn once and listed by its
+values, for what decides how much work there is (lengths, offsets). Only that runs code, the reference's own.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from solbench import canonical
 from solbench.corpus.document import read_yaml
 from solbench.corpus.load import load_definition
 from solbench.errors import InputError
@@ -21,6 +23,7 @@ from solbench.model.expression import evaluate
 from solbench.model.workload import Workload
 
 DEFAULTS_SCHEMA = "solbench.workload-defaults.v1"
+FROZEN = {"type": "custom", "frozen": True}
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,14 @@ class Template:
         """The workload of these ``var`` axes, valid against the Definition; :class:`InputError` where it is not."""
         where = f"{self.path / 'defaults.yaml'}: {uuid}"
         names = self.definition.resolve_axes(dict(axes), where)
+        frozen = {name: {"type": "custom"} for name, fields in self.inputs.items() if fields == FROZEN}
         inputs = {name: _resolved(fields, names, f"{where}: inputs.{name}") for name, fields in self.inputs.items()}
+        inputs |= frozen
+        if frozen:
+            drawn = Workload.load(
+                {"uuid": uuid, "axes": dict(axes), "inputs": inputs, "checks": list(self.checks)}, where
+            )
+            inputs |= _frozen(self.definition, drawn, names, frozen)
         fields = {"uuid": uuid, "axes": dict(axes), "inputs": inputs, "checks": list(self.checks)}
         workload = Workload.load(fields, where)
         workload.validate_against(self.definition, where)
@@ -55,6 +65,18 @@ def _resolved(generator: Any, axes: Mapping[str, int], where: str) -> Any:
     if not isinstance(value, str) or generator.get("type") != "constant":
         return generator
     return {**generator, "value": evaluate(value, axes, f"{where}.value")}
+
+
+def _frozen(
+    definition: Definition, workload: Workload, axes: Mapping[str, int], names: Iterable[str]
+) -> dict[str, Any]:
+    """Generators that list the values of these custom inputs, drawn by the workload's name alone."""
+    from solbench.inputs import custom_inputs  # PyTorch, which most Definitions do not need here
+
+    workload.validate_against(definition, definition.name)
+    key = int(canonical.derived_key("frozen input", [workload.uuid])[:8], 16)
+    drawn = custom_inputs(definition, workload.inputs, axes, key)
+    return {name: {"type": "values", "values": drawn[name].flatten().tolist()} for name in names}
 
 
 def load_templates(root: Path) -> list[Template]:

@@ -1,5 +1,6 @@
 """Definitions without workloads: read as such, and never taken for a problem of the release."""
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,40 @@ def test_a_scalar_may_repeat_an_axis(tmp_path: Path) -> None:
     (other,) = load_templates(tmp_path / "more")
     with pytest.raises(InputError, match=r"inputs\.x\.value"):
         other.workload("w", {"M": 5})
+
+
+def test_a_frozen_input_is_listed(tmp_path: Path) -> None:
+    reference = """\
+import torch
+
+
+def run(x):
+    return 2 * x
+
+
+def custom_inputs(axes, device):
+    return {"x": torch.rand(axes["M"])}
+"""
+    folder = write(tmp_path, DEFAULTS.replace("{type: normal}", "{type: custom, frozen: true}"))
+    (folder / "reference.py").write_text(reference, encoding="utf-8")
+    (folder / "problem.yaml").write_text(PROBLEM + "custom_inputs_entrypoint: custom_inputs\n", encoding="utf-8")
+    template = load_template(folder, corpus="CORPUS")
+    first, again, other = (template.workload(name, {"M": 5}).inputs["x"] for name in ("w0", "w0", "w1"))
+    assert first.type == "values" and len(first.values) == 5
+    assert first == again and first != other
+    (folder / "problem.yaml").write_text(PROBLEM, encoding="utf-8")
+    with pytest.raises(InputError, match="custom needs a custom_inputs_entrypoint"):
+        load_template(folder, corpus="CORPUS").workload("w0", {"M": 5})
+
+
+def test_all_of_llm_core_is_there() -> None:
+    templates = [template for template in load_templates(ROOT) if template.corpus == "LLM_CORE"]
+    assert len({template.definition.name for template in templates}) == 36
+    assert Counter(template.definition.suite for template in templates) == {
+        "linear": 8, "norm_activation": 4, "position": 2, "attention": 6, "advanced_attention": 2, "kv_cache": 4,
+        "moe": 6, "quantization": 4,
+    }  # fmt: skip
+    assert all(template.definition.name.startswith(f"{template.definition.suite}_") for template in templates)
 
 
 def test_the_corpus_leaves_it_out(tmp_path: Path) -> None:
