@@ -17,9 +17,10 @@ from solar.bound import regions as rg
 from solar.bound.axes import Axis
 from solar.bound.einsums import pull_einsum
 from solar.bound.facts import Facts, scalars_of
-from solar.bound.gathers import Gatherer, scattered
+from solar.bound.gathers import Gatherer
 from solar.bound.regions import Block, Pair, Region, everything, on_line
-from solar.bound.views import align, pull_copy, pull_view, written_by
+from solar.bound.views import align, pull_copy, pull_view
+from solar.bound.writes import changed, last_writes
 from solar.einsum import DTYPE_BITS, Op, Program
 from solar.errors import GraphError
 
@@ -136,25 +137,6 @@ def _both(a: Block, b: Block) -> Block:
     return rg.intersect(a, b) if exact is None else exact
 
 
-def changed(program: Program, name: str, original: str | None) -> Region:
-    """Part of an in-place output that the reference writes; all of it unless it is a chain of scatters."""
-    producers = program.producers()
-    written: Region = ()
-    shape = program.tensors[name].shape
-    while name != original:
-        op = producers.get(name)
-        if op is None:
-            return (everything(shape),)
-        parts = written_by(op.function, op.attributes, shape) if op.kind == "copy" else None
-        if op.kind == "index" and op.function in ("scatter", "index_put", "index_add"):
-            parts = scattered(program, op, shape)[0]
-        if parts is None:
-            return (everything(shape),)
-        written = rg.unite(written, tuple(parts))
-        name = op.operands[0]
-    return written
-
-
 class _Reader:
     """Operand regions of one op after the other; remembers whether known contents were used."""
 
@@ -162,7 +144,7 @@ class _Reader:
         self.program = program
         self.facts = facts
         self.cancelled = cancelled
-        self.gatherer = Gatherer(program, facts)
+        self.gatherer = Gatherer(program, facts, last_writes(program))
 
     def pull(self, op: Op, wants: Sequence[Region]) -> list[Region]:
         """Regions of the operands, in order, behind regions of the outputs."""

@@ -14,7 +14,7 @@ from itertools import pairwise
 from solar.bound import axes as ax
 from solar.bound.axes import Axis
 from solar.bound.facts import Facts
-from solar.bound.regions import Block, Pair, everything, on_line, projected
+from solar.bound.regions import Block, Pair, everything, holds, on_line, projected
 from solar.bound.views import align
 from solar.einsum import Op, Program
 from solar.errors import GraphError
@@ -24,10 +24,14 @@ Shapes = Sequence[tuple[int, ...]]
 
 @dataclass
 class Gatherer:
-    """Operand regions of index operations; ``frozen`` remembers whether known contents of an input were used."""
+    """Operand regions of index operations; ``frozen`` remembers whether known contents of an input were used.
+
+    ``last_writes``: operations that write an in-place output, and that nothing writes over: all they write is wanted.
+    """
 
     program: Program
     facts: Facts
+    last_writes: frozenset[str] = frozenset()
     frozen: bool = False
 
     def pull(self, op: Op, block: Block, shapes: Shapes) -> list[list[Block]]:
@@ -198,21 +202,22 @@ class Gatherer:
                     most = _most_written(op, shapes, dims)
                     left = ax.unknown(data[dim], block.axes[dim].count - most)
                 result[0] = [on_line(block, dim, left)]
-        if not block.full:
+        reached = exact and written is not None and all(holds(block, part) for part in written)
+        if not (block.full or reached or op.name in self.last_writes):
             return result
-        # All of the result is wanted: so are all indices, and of the values those that survive.
+        # All that is written is wanted: so are all indices, and of the values those that survive.
         for position in range(1, len(shapes)):
             if position != last or not has_values:
                 result[position] = [whole[position]]
         if has_values:
-            result[last] = [whole[last]] if keeps else self._surviving(op, written, exact, dims, shapes)
+            result[last] = [_taken(op, shapes)] if keeps else self._surviving(op, written, exact, dims, shapes)
         return result
 
     def _surviving(
         self, op: Op, written: list[Block] | None, exact: bool, dims: Sequence[int],
         shapes: Shapes,
     ) -> list[Block]:  # fmt: skip
-        source = everything(shapes[-1])
+        source = _taken(op, shapes)
         if not source.axes:
             return [source]
         if not written or len(dims) != 1:
@@ -241,20 +246,38 @@ def scattered(program: Program, op: Op, data: tuple[int, ...]) -> tuple[list[Blo
         axes = [ax.unknown(axis.extent, 1) if i in dims else axis for i, axis in enumerate(whole.axes)]
         return [Block(tuple(axes))], dims, False
     dim = dims[0]
-    name = op.operands[1]
-    values = program.values.get(name)
-    index = program.tensors[name].shape
-    plain = op.function != "scatter" or all(extent == 1 for i, extent in enumerate(index) if i != dim)
-    if values is not None and plain:
-        places = ax.of(data[dim], (int(value) for value in values))
-        axes = list(whole.axes)
-        axes[dim] = places
-        return [Block(tuple(axes))], dims, True
+    index = program.tensors[op.operands[1]].shape
+    values = _places(program, op)
     axes = list(whole.axes)
     if op.function == "scatter":
         axes = [axis if i == dim else ax.run(axis.extent, 0, index[i]) for i, axis in enumerate(whole.axes)]
+    if values is not None:
+        axes[dim] = ax.of(data[dim], (int(value) for value in values))
+        return [Block(tuple(axes))], dims, True
     axes[dim] = ax.unknown(data[dim], 1 if math.prod(index) else 0)
     return [Block(tuple(axes))], dims, False
+
+
+def _places(program: Program, op: Op) -> Sequence[int | float | bool] | None:
+    """Known indices along the one indexed dimension; those of a scatter only where they are the same on every line."""
+    name = op.operands[1]
+    if op.function != "scatter":
+        return program.values.get(name)
+    values, index, dim = program.values.get(name), program.tensors[name].shape, op.attributes["dim"]
+    if values is None or not index:
+        return values
+    stride = math.prod(index[dim + 1 :])
+    line = values[: index[dim] * stride : stride]
+    alike = all(value == line[i // stride % index[dim]] for i, value in enumerate(values))
+    return line if alike else None
+
+
+def _taken(op: Op, shapes: Shapes) -> Block:
+    """What a write takes of its values: a scatter as many as it has indices."""
+    source = everything(shapes[-1])
+    if op.function != "scatter" or len(shapes[1]) != len(source.axes):
+        return source
+    return Block(tuple(ax.run(axis.extent, 0, n) for axis, n in zip(source.axes, shapes[1], strict=True)))
 
 
 def _most_written(op: Op, shapes: Shapes, dims: Sequence[int]) -> int:

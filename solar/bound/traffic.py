@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from solar.bound import regions as rg
-from solar.bound.demand import Demand, changed
+from solar.bound.demand import Demand
 from solar.bound.facts import Facts
+from solar.bound.writes import changed
 from solar.einsum import DTYPE_BITS, Program
 
 

@@ -272,3 +272,67 @@ def test_no_bound_exceeds_a_kernel_that_exists(name: str) -> None:
     assert found["coverage"] == "complete"
     assert found["memory"]["live_bytes"] <= case.bytes
     assert math.fsum(entry["ops"] for entry in found["compute"]) <= case.operations
+
+
+def _into(write: Callable[..., Any]) -> Callable[..., Any]:
+    def run(cache: Any, rows: Any, places: Any) -> Any:
+        write(cache, rows, places)
+        return cache
+
+    return run
+
+
+SOME = known(3, 99_000, 9, 10)
+FOUR = 4 * 128 * 4
+# Writes of rows in place: four rows written, as many read of the source, four int64 places, and what else is named.
+WRITES = {
+    "index_copy": (_into(lambda c, v, i: c.index_copy_(0, i, v)), (100_000, 128), SOME, 2 * FOUR + 32),
+    "index_put": (_into(lambda c, v, i: c.index_put_((i,), v)), (100_000, 128), SOME, 2 * FOUR + 32),
+    "scatter": (
+        _into(lambda c, v, i: c.scatter_(0, i[:, None].expand(4, 128), v)), (100_000, 128), SOME, 2 * FOUR + 32,
+    ),
+    "index_add, old rows too": (_into(lambda c, v, i: c.index_add_(0, i, v)), (100_000, 128), SOME, 3 * FOUR + 32),
+    "scatter_add, old rows too": (
+        _into(lambda c, v, i: c.scatter_add_(0, i[:, None].expand(4, 128), v)), (100_000, 128), SOME, 3 * FOUR + 32,
+    ),
+    "one column of the source": (
+        _into(lambda c, v, i: c.scatter_(0, i[:, None], v)), (100_000, 128), SOME, 2 * 4 * 4 + 32,
+    ),
+    "written twice, the second counts": (
+        lambda c, v, i: c.index_copy_(0, i, v.exp()).index_copy_(0, i, v), (100_000, 128), SOME, 2 * FOUR + 32,
+    ),
+    "along an inner dimension": (
+        _into(lambda c, v, i: c.index_copy_(1, i, v.view(4, 4, 32).transpose(0, 1))), (4, 100_000, 32), SOME,
+        2 * FOUR + 32,
+    ),
+    "through a view": (_into(lambda c, v, i: c[1].index_copy_(0, i, v)), (2, 100_000, 128), SOME, 2 * FOUR + 32),
+    "through two views": (
+        _into(lambda c, v, i: c[1, 5:900].t().index_copy_(1, i, v.t())), (2, 1000, 128), known(3, 500, 9, 10),
+        2 * FOUR + 32,
+    ),
+    "through a reshape": (
+        _into(lambda c, v, i: c.view(10, 100, 128)[3].index_copy_(0, i, v)), (1000, 128), known(3, 50, 9, 10),
+        2 * FOUR + 32,
+    ),
+    # Unknown places may all be the same row: one is written, and one row of the source survives.
+    "unknown places": (
+        _into(lambda c, v, i: c.index_copy_(0, i, v)), (100_000, 128), Input((4,), "int64"), 2 * FOUR // 4 + 32,
+    ),
+    "unknown places along an inner dimension": (
+        _into(lambda c, v, i: c.index_copy_(1, i, v.view(4, 4, 32).transpose(0, 1))), (4, 100_000, 32),
+        Input((4,), "int64"), 2 * FOUR // 4 + 32,
+    ),
+    "a strided slice, elementwise": (_into(lambda c, v, i: c[1, ::2].add_(1)), (2, 1000, 128), SOME, 2 * 500 * 128 * 4),
+    "all of a transpose, elementwise": (_into(lambda c, v, i: c.t().mul_(2)), (1000, 128), SOME, 2 * 1000 * 128 * 4),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_a_write_in_place_moves_its_source_and_what_it_changes(name: str) -> None:
+    from solar.convert import convert
+    from solar.extract.aten import extract
+
+    run, cache, places, expected = WRITES[name]
+    inputs = {"cache": Input(cache, "float32"), "rows": Input((4, 128), "float32"), "places": places}
+    found = bound(convert(extract(run, inputs, in_place=["cache"])), PLAIN)
+    assert found["memory"]["live_bytes"] == expected
