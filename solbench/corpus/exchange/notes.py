@@ -23,15 +23,20 @@ class Notes:
 
     def loss(self, where: str, what: str) -> None:
         """``where`` is carried over, but not all of it."""
-        self._add(Note(where, "loss", what))
+        self._add(Note(_line(where), "loss", _line(what)))
 
     def unsupported(self, where: str, reason: str) -> None:
         """``where`` is not carried over at all."""
-        self._add(Note(where, "unsupported", reason))
+        self._add(Note(_line(where), "unsupported", _line(reason)))
 
     def _add(self, note: Note) -> None:
         if note not in self.rows:
             self.rows.append(note)
+
+
+def _line(text: str) -> str:
+    """``text`` on one line: names and values in it are foreign."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in text)
 
 
 @dataclass(frozen=True)

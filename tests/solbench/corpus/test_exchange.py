@@ -291,15 +291,20 @@ def test_files_that_are_left_behind_are_named(sol: Path, corpora: Path) -> None:
 
 @pytest.mark.parametrize(
     ("dtype", "reason"),
-    [("float4_e2m1", "PyTorch has no such dtype"), ("complex64", "known are bfloat16, bool")],
+    [
+        ("float4_e2m1", "PyTorch has no such dtype"),
+        ("complex64", "known are bfloat16, bool"),
+        ("a\nb\x1b", "known are bfloat16, bool"),
+    ],
 )
 def test_an_unsupported_dtype_leaves_the_problem_out(dtype: str, reason: str, sol: Path, corpora: Path) -> None:
     other = {**DEFINITION, "name": "other", "inputs": {**DEFINITION["inputs"], "w": {"shape": ["H"], "dtype": dtype}}}
     write_sol(sol / "L1" / "other", other, [WORKLOAD])
     carried = read_sol_execbench(sol, corpora / "SOL")
     assert carried.problems == ("SOL/L1/scaled",)
-    assert f"unsupported L1/other: inputs.w: dtype {dtype}: {reason}" in what(carried)
-    with pytest.raises(UnsupportedError, match=f"no problem to import; other: inputs.w: dtype {dtype}"):
+    shown = dtype.encode("unicode_escape").decode()
+    assert what(carried).splitlines()[0].startswith(f"unsupported L1/other: inputs.w: dtype {shown}: {reason}")
+    with pytest.raises(UnsupportedError, match="no problem to import; other: inputs.w: dtype "):
         read_sol_execbench(sol / "L1" / "other", corpora / "NONE")
     assert not (corpora / "NONE").exists()
 
