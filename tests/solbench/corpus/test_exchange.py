@@ -304,7 +304,7 @@ def test_an_unsupported_dtype_leaves_the_problem_out(dtype: str, reason: str, so
     assert carried.problems == ("SOL/L1/scaled",)
     shown = dtype.encode("unicode_escape").decode()
     assert what(carried).splitlines()[0].startswith(f"unsupported L1/other: inputs.w: dtype {shown}: {reason}")
-    with pytest.raises(UnsupportedError, match="no problem to import; other: inputs.w: dtype "):
+    with pytest.raises(UnsupportedError, match=r"no problem to import; other: inputs.w: dtype "):
         read_sol_execbench(sol / "L1" / "other", corpora / "NONE")
     assert not (corpora / "NONE").exists()
 
