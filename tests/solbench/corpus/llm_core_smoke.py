@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from solbench.bounds import bound_artifact, convert_and_attest, machine_for, record_graph
+from solbench.bounds import bound_artifact, bounds_for, convert_and_attest, machine_for, record_graph
 from solbench.checks import check_outputs
 from solbench.corpus.definitions import Template, load_templates
+from solbench.corpus.load import Problem
 from solbench.corpus.reference import load_reference, named_outputs
 from solbench.inputs import draw, torch_dtype
 from solbench.model.trace import Status
@@ -81,3 +82,13 @@ def analysed(drawn: Smoke) -> dict[str, Any]:
     bound = bound_artifact(instance, {}, converted["program"], machine_for("gfx1200"), None)
     assert bound["reason"] is None, bound["reason"]
     return dict(bound["result"])
+
+
+def macs(name: str, **bound: int) -> int:
+    """Multiply-adds that the bound on gfx1200 counts at any size; nothing of that size is allocated."""
+    template = TEMPLATES[name]
+    workload = template.workload(f"{name}-large", bound)
+    problem = Problem(template.path, template.corpus, template.definition, (workload,), ())
+    result = bounds_for(problem, workload, machine_for("gfx1200"))
+    assert not isinstance(result, str), result
+    return int(result["macs"])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from llm_core_smoke import Smoke, analysed, by_formula, smoke
+from llm_core_smoke import Smoke, analysed, by_formula, macs, smoke
 
 Array = np.ndarray
 
@@ -186,6 +186,17 @@ def test_the_analysis_is_complete(name: str) -> None:
         assert result["macs"] == ATTENTION * int(drawn.inputs["seq_lens"].sum())
     if name in NEEDED:
         assert result["macs"] == NEEDED[name]
+
+
+def test_long_contexts_count_visible_pairs_only() -> None:
+    size = {"B": 1, "HQ": 64, "HK": 4, "S": 1344, "T": 1344, "D": 256}
+    pair = 2 * 64 * 256
+    assert macs("attention_gqa_causal", **size) == pair * 1344 * 1345 // 2
+    assert macs("attention_attention_sink", **size) == pair * 1344 * 1345 // 2
+    assert macs("attention_sliding_window", **size, W=1024) == pair * sum(min(1024, i + 1) for i in range(1344))
+    local = {"B": 1, "HQ": 16, "S": 2640, "T": 2640, "D": 512, "W": 128, "R": 128}
+    visible = sum(min(128, i + 1) + (i + 1) // 128 for i in range(2640))
+    assert macs("attention_local_global", **local) == 2 * 16 * 512 * visible
 
 
 def wrong(name: str, change: Callable[[dict[str, Any], dict[str, int]], Any]) -> str | None:

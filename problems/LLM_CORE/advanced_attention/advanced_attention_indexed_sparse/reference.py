@@ -11,10 +11,16 @@ def run(q, kv, index_scores, topk, value_channels):
     chosen = torch.topk(index_scores.masked_fill(~earlier, -torch.inf), min(topk, keys), dim=-1).indices
     selected = torch.zeros_like(index_scores, dtype=torch.bool).scatter(-1, chosen, True) & earlier
 
+    # A head at a time: scores of all heads at once would not fit beside long contexts.
     kv = kv.float()
-    scores = torch.einsum("bhsd,btd->bhst", q.float(), kv) * SCALE
-    probability = torch.softmax(scores.masked_fill(~selected.unsqueeze(1), -torch.inf), dim=-1)
-    return torch.einsum("bhst,btd->bhsd", probability, kv[..., :value_channels]).bfloat16().contiguous()
+    value = kv[..., :value_channels]
+    return torch.stack([attend(head.float(), kv, value, ~selected) for head in q.unbind(1)], dim=1)
+
+
+def attend(q, k, v, hidden):
+    scores = (q @ k.transpose(1, 2)) * SCALE
+    probability = torch.softmax(scores.masked_fill(hidden, -torch.inf), dim=-1)
+    return (probability @ v).bfloat16()
 
 
 def custom_inputs(axes, device):

@@ -2,17 +2,22 @@ import torch
 
 
 def run(q, k, v, block_mask, block_size):
-    kv_heads, keys, channels = k.shape[1:]
+    kv_heads, keys = k.shape[1:3]
     queries = q.shape[2]
-    q = q.float().unflatten(1, (kv_heads, -1))
-    scores = torch.einsum("bkgsd,bktd->bkgst", q, k.float()) * channels**-0.5
-
     position = torch.arange(queries, device=q.device).unsqueeze(1) + (keys - queries)
     key = torch.arange(keys, device=q.device)
-    visible = block_mask[..., key // block_size] & (key <= position)
-    probability = torch.softmax(scores.masked_fill(~visible.unsqueeze(2), -torch.inf), dim=-1)
-    output = torch.einsum("bkgst,bktd->bkgsd", probability, v.float())
-    return output.flatten(1, 2).bfloat16().contiguous()
+    hidden = ~(block_mask[..., key // block_size] & (key <= position))
+
+    # One query head of each group at a time: scores of all heads at once would not fit beside long contexts.
+    k, v = k.float(), v.float()
+    heads = [attend(head.float(), k, v, hidden) for head in q.unflatten(1, (kv_heads, -1)).unbind(2)]
+    return torch.stack(heads, dim=2).flatten(1, 2)
+
+
+def attend(q, k, v, hidden):
+    scores = (q @ k.transpose(2, 3)) * q.shape[3] ** -0.5
+    probability = torch.softmax(scores.masked_fill(hidden, -torch.inf), dim=-1)
+    return (probability @ v).bfloat16()
 
 
 def custom_inputs(axes, device):
