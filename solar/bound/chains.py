@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 
 from solar.bound.demand import Demand, is_pointwise_linear, is_summing
@@ -27,6 +28,7 @@ from solar.bound.facts import Facts
 from solar.bound.formats import Prices
 from solar.bound.networks import FREE, Cost, Factor, Form, Network, cheapest
 from solar.bound.regions import Region
+from solar.bound.symmetry import one_triangle, plain
 from solar.einsum import Program
 
 # Shared intermediates of one linear piece that are tried out; beyond, all count as made for nothing.
@@ -200,11 +202,14 @@ def _cost(chains: Chains, grown: Sequence[Sequence[Network]], existing: frozense
     """All blocks of a root; of several alternatives the dearest, for each leaves something out."""
     total = FREE
     for alternatives in grown:
-        total = total.plus(max((_price(chains, net, existing) for net in alternatives), key=lambda c: c.seconds))
+        prices = (_price(chains, net, existing, alone=len(grown) == 1) for net in alternatives)
+        total = total.plus(max(prices, key=lambda c: c.seconds))
     return total
 
 
-def _price(chains: Chains, net: Network, existing: frozenset[str], count_scalings: bool = False) -> Cost:
+def _price(
+    chains: Chains, net: Network, existing: frozenset[str], count_scalings: bool = False, alone: bool = True
+) -> Cost:
     return cheapest(
         net,
         chains.prices,
@@ -213,6 +218,7 @@ def _price(chains: Chains, net: Network, existing: frozenset[str], count_scaling
         available=existing.__contains__,
         repeats=chains.repeating.__contains__,
         count_scalings=count_scalings,
+        symmetric=partial(one_triangle, net, [plain(chains, net, factor) for factor in net.factors], alone),
     )
 
 

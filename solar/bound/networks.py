@@ -266,6 +266,7 @@ class Step:
     multiply_adds: float
     price: Price
     winograd: bool
+    symmetric: bool = False
 
 
 @dataclass(frozen=True)
@@ -311,13 +312,15 @@ def _points(net: Network, indices: frozenset[str]) -> int:
 def cheapest(
     net: Network, prices: Prices, dtype_of: Callable[[str], str], *, free: Callable[[Factor], bool],
     available: Callable[[str], bool], repeats: Callable[[str], bool], count_scalings: bool = False,
+    symmetric: Callable[[Step, tuple[int, int], tuple[frozenset[str], frozenset[str]]], Step] | None = None,
 ) -> Cost:  # fmt: skip
     """Cheapest order of a network.
 
     ``free``: factors that need no work to multiply (their contents are known beforehand). ``available``: tensors that
     exist anyway, so that the factors expanded from them need no product. ``repeats``: tensors that may hold one row
     many times, so that a kernel can bring what it is multiplied with together to a matrix. ``count_scalings``: charge
-    steps without a sum as well. A network of too many factors costs its largest unavoidable term: every element of a
+    steps without a sum as well. ``symmetric``: a step, its parts and their open indices -> the step, less the products
+    that appear twice. A network of too many factors costs its largest unavoidable term: every element of a
     factor, and of the output, takes part in a product.
     """
     factors = net.factors
@@ -363,6 +366,8 @@ def cheapest(
             below = best[part].seconds + best[rest].seconds
             if chosen is None or below < chosen.seconds:
                 step = _step(net, part, rest, opened, mask, mixed, counts, prices, dtype_of, repeats, count_scalings)
+                if step is not None and symmetric is not None:
+                    step = symmetric(step, (part, rest), (opened[part], opened[rest]))
                 seconds = below if step is None else below + step.multiply_adds * step.price.seconds
                 if chosen is None or seconds < chosen.seconds:
                     steps = (*best[part].steps, *best[rest].steps, *(() if step is None else (step,)))

@@ -241,6 +241,8 @@ def _looseness(
     steps = [step for item in contractions for step in item.cost.steps]
     if any(step.winograd for step in steps):
         found.append("stride-1 windows are priced at Winograd's count, without its transforms and at any tile shape")
+    if any(step.symmetric for step in steps):
+        found.append("a product of a tensor with its own transpose is priced as one triangle, however it is tiled")
     if any("*" in step.price.mode or step.price.mode != "float32" for step in steps):
         found.append("contractions are priced at the peak of the quickest admissible format")
     if any(item.reassociated for item in contractions):

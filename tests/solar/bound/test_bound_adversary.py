@@ -93,6 +93,36 @@ CASES = {
     "the square of a norm through a Gram matrix": Case(
         lambda x, w: (x @ w).square().sum(), ((N, 4), (4, 512)), 2 * (N * 16 + 512 * 16 + 16), 4 * (N * 4 + 4 * 512 + 1)
     ),
+    # One triangle of a symmetric result.
+    "a Gram matrix": Case(lambda a: a @ a.t(), ((N, K),), N * (N + 1) * K, 4 * (N * K + N * N)),
+    "a covariance": Case(lambda x: x.t() @ x, ((N, K),), K * (K + 1) * N, 4 * (N * K + K * K)),
+    "a batch of Gram matrices": Case(
+        lambda a: a @ a.transpose(1, 2), ((3, N, K),), 3 * N * (N + 1) * K, 3 * 4 * (N * K + N * N)
+    ),
+    "a Gram matrix by letters": Case(
+        lambda a: torch.einsum("bik,bjk->bij", a, a), ((3, N, K),), 3 * N * (N + 1) * K, 3 * 4 * (N * K + N * N)
+    ),
+    "a Gram matrix of heads": Case(
+        lambda x: x.view(N, 4, 8).transpose(0, 1) @ x.view(N, 4, 8).permute(1, 2, 0), ((N, 32),),
+        4 * N * (N + 1) * 8, 4 * (N * 32 + 4 * N * N),
+    ),
+    "a Gram matrix of a scaled cast": Case(
+        lambda a: (a * 2).half() @ a.t().half(), ((N, K),), N * (N + 1) * K, 4 * N * K + 2 * N * N
+    ),
+    "a Gram matrix of a function": Case(
+        lambda a: a.relu() @ a.t().relu(), ((N, K),), N * (N + 1) * K + 2 * N * K, 4 * (N * K + N * N)
+    ),
+    "a Gram matrix of a product": Case(
+        lambda x, w: (x @ w) @ (x @ w).t(), ((N, K), (K, 16)), 2 * N * K * 16 + N * (N + 1) * 16,
+        4 * (N * K + K * 16 + N * N),
+    ),
+    "ten rows of a Gram matrix": Case(
+        lambda a: (a @ a.t())[:10], ((N, K),), 2 * K * (10 * N - 45), 4 * (N * K + 10 * N)
+    ),
+    "products of rows and the rows before": Case(
+        lambda a: a[1:] @ a[:-1].t(), ((N, K),), 2 * K * ((N - 1) ** 2 - (N - 2) * (N - 3) // 2),
+        4 * (N * K + (N - 1) ** 2),
+    ),
     # The same thing twice.
     "one product for two readers": Case(
         lambda x, w: (torch.relu(x @ w), torch.sigmoid(x @ w)), ((N, K), (K, M)), 2 * N * K * M + 2 * N * M,
@@ -336,3 +366,21 @@ def test_a_write_in_place_moves_its_source_and_what_it_changes(name: str) -> Non
     inputs = {"cache": Input(cache, "float32"), "rows": Input((4, 128), "float32"), "places": places}
     found = bound(convert(extract(run, inputs, in_place=["cache"])), PLAIN)
     assert found["memory"]["live_bytes"] == expected
+
+
+FULL = {
+    "two tensors": (lambda a, b: a @ b.t(), 2 * N * N * K),
+    "a function of one side": (lambda a, b: a.relu() @ a.t(), 2 * N * N * K),
+    "a square is not symmetric": (lambda a, b: a.view(N // 2, 64)[:, :32] @ a[:32], 2 * (N // 2) * 32 * K),
+    "a triangle is no less": (lambda a, b: (a @ a.t()).tril(), N * (N + 1) * K),
+}
+
+
+@pytest.mark.parametrize("name", FULL)
+def test_what_is_not_symmetric_costs_all_its_products(name: str) -> None:
+    from solar.convert import convert
+    from solar.extract.aten import extract
+
+    run, expected = FULL[name]
+    found = bound(convert(extract(run, {"a": Input((N, K), "float32"), "b": Input((N, K), "float32")})), PLAIN)
+    assert [entry["ops"] for entry in found["compute"] if entry["mode"] == "float32"] == [expected]
