@@ -29,10 +29,11 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from solar.catalogue import check_op, is_affine
 from solar.errors import GraphError
 
 SCHEMA = "solar.einsum-graph.v1"
@@ -133,6 +134,8 @@ def validate(program: Program) -> Program:
             if name in defined:
                 raise GraphError(f"{where}: {name!r} is defined twice")
             defined.add(name)
+        given, made = ([program.tensors[name].shape for name in names] for names in (op.operands, op.outputs))
+        check_op(where, op.kind, op.function, op.attributes, given, made)
         if op.kind == "einsum":
             _validate_einsum(program, op, where)
     for name, tensor in program.tensors.items():
@@ -140,6 +143,8 @@ def validate(program: Program) -> Program:
             raise GraphError(f"tensors.{name}: unknown dtype {tensor.dtype!r}")
         if any(extent < 0 for extent in tensor.shape):
             raise GraphError(f"tensors.{name}: negative extent")
+        if name not in defined:
+            raise GraphError(f"tensors.{name}: no input and no operation defines it")
     for declared, name in program.outputs:
         if name not in defined:
             raise GraphError(f"outputs.{declared}: {name!r} is never written")
@@ -161,16 +166,18 @@ def _validate_einsum(program: Program, op: Op, where: str) -> None:
     indices = op.attributes.get("indices")
     maps = op.attributes.get("operands")
     output = op.attributes.get("output")
-    if not isinstance(indices, Mapping) or not isinstance(maps, Iterable) or not isinstance(output, Iterable):
+    if not isinstance(indices, Mapping) or not isinstance(maps, Sequence) or not isinstance(output, Sequence):
         raise GraphError(f"{where}: an einsum has indices, operands and output")
-    maps = list(maps)
+    if any(not isinstance(index, str) for index in output):
+        raise GraphError(f"{where}: attributes: output {output!r} is not a list of names")
     if len(maps) != len(op.operands):
         raise GraphError(f"{where}: {len(op.operands)} operands, {len(maps)} index maps")
     for name, dims in zip(op.operands, maps, strict=True):
+        if not isinstance(dims, Sequence) or not all(is_affine(form) for form in dims):
+            raise GraphError(f"{where}: attributes: the map of operand {name!r} is not a list of {{terms, offset}}")
         if len(dims) != len(program.tensors[name].shape):
-            raise GraphError(
-                f"{where}: operand {name!r} has rank {len(program.tensors[name].shape)}, its map {len(dims)}"
-            )
+            rank = len(program.tensors[name].shape)
+            raise GraphError(f"{where}: operand {name!r} has rank {rank}, its map {len(dims)}")
         for form in dims:
             for index, coefficient in form["terms"]:
                 if index not in indices:
@@ -216,30 +223,74 @@ def to_dict(program: Program) -> dict[str, Any]:
 
 def from_dict(value: Mapping[str, Any]) -> Program:
     """Inverse of :func:`to_dict`; validates."""
-    try:
-        if value["schema"] != SCHEMA:
-            raise GraphError(f"schema: {value['schema']!r}, expected {SCHEMA!r}")
-        program = Program(
+    _fields("einsum-graph", value, _ARTIFACT["properties"], ("structures",))
+    if value["schema"] != SCHEMA:
+        raise GraphError(f"schema: {value['schema']!r}, expected {SCHEMA!r}")
+    _typed("einsum-graph", value, str, "path")
+    _typed("einsum-graph", value, list, "inputs", "outputs", "ops")
+    _typed("einsum-graph", {"structures": {}, **value}, dict, "tensors", "values", "aliases", "structures")
+    tensors = {}
+    for name, tensor in value["tensors"].items():
+        _fields(f"tensors.{name}", tensor, ("shape", "dtype"))
+        _typed(f"tensors.{name}", tensor, str, "dtype")
+        shape = _listed_of(f"tensors.{name}: shape", tensor["shape"], int, "integers")
+        tensors[name] = Tensor(shape, tensor["dtype"])
+    _typed("values", value["values"], list, *value["values"])
+    for name in ("aliases", "structures"):
+        _typed(name, value.get(name, {}), str, *value.get(name, {}))
+    return validate(
+        Program(
             path=value["path"],
-            tensors={n: Tensor(_whole(t["shape"]), t["dtype"]) for n, t in value["tensors"].items()},
-            inputs=tuple((d, t) for d, t in value["inputs"]),
-            outputs=tuple((d, t) for d, t in value["outputs"]),
-            ops=tuple(
-                Op(o["name"], o["kind"], o["function"], tuple(o["operands"]), tuple(o["outputs"]), o["attributes"])
-                for o in value["ops"]
-            ),
+            tensors=tensors,
+            inputs=_pairs("inputs", value["inputs"]),
+            outputs=_pairs("outputs", value["outputs"]),
+            ops=tuple(_op(position, op) for position, op in enumerate(value["ops"])),
             values={name: tuple(v) for name, v in value["values"].items()},
             aliases=dict(value["aliases"]),
             structures=dict(value.get("structures", {})),
         )
-        return validate(program)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise GraphError(f"einsum-graph: {type(error).__name__}: {error}") from None
+    )
 
 
-def _whole(values: Any) -> tuple[int, ...]:
-    if not isinstance(values, list) or any(type(value) is not int for value in values):
-        raise GraphError(f"einsum-graph: {values!r} is not a list of integers")
+def _op(position: int, value: Any) -> Op:
+    name = value.get("name", position) if isinstance(value, dict) else position
+    where = f"ops.{name}"
+    _fields(where, value, _OP["properties"])
+    _typed(where, value, str, "name", "kind", "function")
+    _typed(where, value, dict, "attributes")
+    operands, outputs = (_listed_of(f"{where}: {key}", value[key], str, "names") for key in ("operands", "outputs"))
+    return Op(value["name"], value["kind"], value["function"], operands, outputs, value["attributes"])
+
+
+def _fields(where: str, value: Any, known: Iterable[str], optional: Iterable[str] = ()) -> None:
+    """A mapping of exactly these fields."""
+    if not isinstance(value, dict):
+        raise GraphError(f"{where}: not a mapping")
+    for key in known:
+        if key not in value:
+            raise GraphError(f"{where}: missing field {key!r}")
+    for key in value:
+        if key not in {*known, *optional}:
+            raise GraphError(f"{where}: unknown field {key!r}")
+
+
+def _typed(where: str, value: Mapping[str, Any], kind: type, *fields: str) -> None:
+    said: Mapping[type, str] = {str: "text", list: "a list", dict: "a mapping"}
+    for name in fields:
+        if not isinstance(value[name], kind):
+            raise GraphError(f"{where}: {name}: not {said[kind]}")
+
+
+def _pairs(where: str, values: list[Any]) -> tuple[tuple[str, str], ...]:
+    pairs = [_listed_of(where, pair, str, "two names") for pair in values]
+    if any(len(pair) != 2 for pair in pairs):
+        raise GraphError(f"{where}: not a list of pairs [declared name, tensor name]")
+    return tuple((declared, tensor) for declared, tensor in pairs)
+
+
+def _listed_of(where: str, values: Any, kind: type, said: str) -> tuple[Any, ...]:
+    if not isinstance(values, list) or any(type(value) is not kind for value in values):
+        raise GraphError(f"{where}: {values!r} is not a list of {said}")
     return tuple(values)
 
 

@@ -147,8 +147,11 @@ def write(folder: Path, files: Mapping[str, bytes]) -> None:
     """Write ``files`` and their manifest into a new folder, all or none."""
     require_new(folder)
     folder = folder.absolute()
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    except OSError as error:
+        raise InputError(str(folder), f"cannot be made: {error.strerror}") from None
     try:
         for name, data in {**files, MANIFEST: manifest(files)}.items():
             write_file(temporary / name, data)

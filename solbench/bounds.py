@@ -58,7 +58,10 @@ def machine_for(target: str) -> Machine:
 def machine_here(target: str) -> Machine:
     """Like :func:`machine_for`; ``cpu`` is this processor, probed at first use (``.solbench/hardware``)."""
     if target != "cpu":
-        return machine_for(target)
+        try:
+            return machine_for(target)
+        except InputError as error:
+            raise InputError(target, error.rule.replace(", or give a file", ", cpu, or give a file")) from None
     from solar.hardware import Machine
     from solbench.device.calibrate import remembered_cpu
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from solar.einsum import DTYPE_BITS, Op, Program
+from solar.errors import GraphError
 from solar.hardware import Machine, Rate
 
 # Not dtypes: integers of four bits, and one of sixteen values that a function makes of them. An engine may take either
@@ -63,6 +64,15 @@ _SPLIT: Mapping[str, Mapping[str, int]] = {
     "int32": {"int8": 4},
     "int64": {"int8": 8},
 }
+# Every name that an operand's rounding can be rejected to; ``<format>x2`` is its split into terms.
+FORMATS = frozenset((*DTYPE_BITS, *(name for formats in _EXACT.values() for name in formats)))
+
+
+def check_rejected(names: Iterable[str]) -> None:
+    """Raise :class:`GraphError` where a rejected format is none: it would be ignored."""
+    for name in names:
+        if name.removesuffix("x2") not in FORMATS and name not in FORMATS:
+            raise GraphError(f"rejected_formats: unknown format {name!r}; there are {', '.join(sorted(FORMATS))}")
 
 
 @dataclass(frozen=True)
@@ -191,9 +201,15 @@ def _source(program: Program, op: Op, found: Mapping[str, str], producers: Mappi
 
 def _kept(op: Op, dtype: str, before: Op | None) -> str | None:
     """What integers are that a map keeps inside of fixed limits."""
+    if op.function == "sign":
+        return CODE
+    if op.function in _ROUNDINGS and before is not None and before.function == "clamp":
+        op, dtype = before, "int64"  # rounding leaves what lies between two integers there
     scalars = op.attributes.get("scalars", {})
     low, high = scalars.get("1"), scalars.get("2")
-    if op.function == "bitwise_and" and isinstance(low, int):
+    if op.function == "where" and isinstance(low, (int, float)) and isinstance(high, (int, float)):
+        low, high = min(low, high), max(low, high)
+    elif op.function == "bitwise_and" and isinstance(low, int):
         low, high = (0, low) if low >= 0 else (None, None)
     elif op.function == "bitwise_right_shift" and isinstance(low, int):
         low, high = (0, 2 ** max(0, DTYPE_BITS[dtype] - low) - 1)
@@ -202,6 +218,8 @@ def _kept(op: Op, dtype: str, before: Op | None) -> str | None:
     ):
         return None
     if not isinstance(low, (int, float)) or not isinstance(high, (int, float)):
+        return None
+    if not float(low).is_integer() or not float(high).is_integer():
         return None
     if low >= -8 and high - max(low, 0) <= 15 and (low >= 0 or high <= 7):
         return CODE

@@ -18,7 +18,7 @@ from solar.bound.declared import declared_work, is_counted
 from solar.bound.demand import Demand, demand
 from solar.bound.einsums import products_as_written
 from solar.bound.facts import IGNORED, Facts, gather_facts, scalars_of
-from solar.bound.formats import Prices, sources
+from solar.bound.formats import Prices, check_rejected, sources
 from solar.bound.sharing import shared
 from solar.bound.traffic import Moved, live, moved
 from solar.bound.work import Elementwise, elementwise_work
@@ -48,8 +48,9 @@ def bound(program: Program, machine: Machine, *, rejected_formats: Sequence[str]
     * ``terms``: what each live operation is charged; work that another operation's price contains is 0.
     * ``coverage``, ``uncounted``, ``draws``, ``assumptions``, ``looseness``: what the number stands on.
 
-    Raises :class:`~solar.errors.GraphError` for a program that is not well-formed.
+    Raises :class:`~solar.errors.GraphError` for a program that is not well-formed, or an unknown rejected format.
     """
+    check_rejected(rejected_formats)
     try:
         return _bound(program, machine, tuple(sorted(set(rejected_formats))))
     except (

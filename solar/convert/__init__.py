@@ -1,6 +1,7 @@
 """Stage 2: operator graph to the extended-einsum IR (:mod:`solar.einsum`).
 
-The bound is computed from what this module writes, so every function and attribute is fixed here. Conventions:
+The bound is computed from what this module writes, so every function and attribute is fixed here
+(:mod:`solar.catalogue` lists them for the check of a program). Conventions:
 
 * Dimensions are non-negative and count from 0. Extents of a result are its tensor's shape and are not repeated.
 * ``scalars`` {"position": value}: constants among the arguments of a function, by 0-based argument position (a string

@@ -187,7 +187,14 @@ def test_the_schema_takes_what_is_written() -> None:
         (lambda v: v["ops"][0]["attributes"]["indices"].update(k=-4), "index 'k' has extent -4", True),
         (lambda v: v["tensors"]["mm"].update(dtype="float9"), "tensors.mm: unknown dtype 'float9'", True),
         (lambda v: v["tensors"]["mm"].update(shape=[2, -3]), "", True),
-        (lambda v: v.pop("outputs"), "KeyError: 'outputs'", True),
+        (lambda v: v.pop("outputs"), "einsum-graph: missing field 'outputs'", True),
+        (lambda v: v["ops"][0].pop("attributes"), "ops.mm: missing field 'attributes'", True),
+        (lambda v: v.update(zzz=1), "einsum-graph: unknown field 'zzz'", True),
+        (lambda v: v["ops"][1].update(zzz=1), "ops.top: unknown field 'zzz'", True),
+        (lambda v: v.update(ops=7), "einsum-graph: ops: not a list", True),
+        (lambda v: v["ops"][0]["attributes"]["operands"][0][0].pop("terms"),
+         "ops.mm: attributes: the map of operand 'in.a' is not a list of {terms, offset}", True),
+        (lambda v: v["tensors"].update(ghost={"shape": [], "dtype": "int8"}), "tensors.ghost: no input and no", False),
         (lambda v: v.update(schema="solar.einsum-graph.v9"), "schema: 'solar.einsum-graph.v9'", True),
     ],
 )  # fmt: skip
@@ -198,3 +205,60 @@ def test_an_artifact_edited_by_hand_is_refused_in_one_line(change, reason: str, 
     assert reason in str(caught.value)
     assert "\n" not in str(caught.value)
     assert bool(problems(JSON_SCHEMA, value)) is in_schema
+
+
+def graph_of(kind: str, function: str, operands: int, results: int = 1, **attributes: Any) -> dict[str, Any]:
+    """The artifact of one op over inputs of 2 x 3."""
+    names, made = [f"x{i}" for i in range(operands)], [f"y{i}" for i in range(results)]
+    tensor = {"shape": [2, 3], "dtype": "float32"}
+    op = {"name": "op", "kind": kind, "function": function, "operands": names, "outputs": made}
+    return {
+        "schema": "solar.einsum-graph.v1", "path": "aten", "tensors": {name: tensor for name in names + made},
+        "inputs": [[name, name] for name in names], "outputs": [["y", "y0"]],
+        "ops": [{**op, "attributes": attributes}], "values": {}, "aliases": {},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        graph_of("map", "add", 2),
+        graph_of("map", "sub", 1, scalars={"0": 3}),
+        graph_of("map", "clamp", 1, scalars={"2": 3}),
+        graph_of("map", "tril", 1, diagonal=0),
+        graph_of("reduce", "sum", 1, dims=[], keepdim=False),
+        graph_of("view", "permute", 1, dims=[0, 1]),
+        graph_of("sort", "sort", 1, 2, dim=1, descending=False, stable=True),
+        graph_of("index", "scatter", 2, dim=0, reduce=None, scalars={"2": 0}),
+        graph_of("create", "full", 0, value=1),
+        graph_of("opaque", "anything", 1),
+    ],
+)
+def test_functions_of_the_catalogue_are_taken(value: dict[str, Any]) -> None:
+    assert to_dict(from_dict(value)) == value
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (graph_of("map", "add", 1), "ops.op: operands: missing operand: add takes 2, 1 given"),
+        (graph_of("map", "sub", 1), "ops.op: operands: missing operand: sub takes 2, 1 given"),
+        (graph_of("map", "tril", 0, diagonal=0), "ops.op: operands: missing operand: tril takes 1, 0 given"),
+        (graph_of("map", "exp", 2), "ops.op: operands: exp takes 1, 2 given"),
+        (graph_of("map", "sub", 1, scalars={"2": 3}), "ops.op: attributes: scalars: no argument '2' of sub"),
+        (graph_of("sort", "sort", 1, dim=1), "ops.op: outputs: sort has 2, 1 given"),
+        (graph_of("scan", "cumsum", 1), "ops.op: attributes: cumsum needs 'dim'"),
+        (graph_of("scan", "cumsum", 1, dim=2), "ops.op: attributes: dim 2 is not a dimension of 2"),
+        (graph_of("view", "permute", 1, dims=[9, 9]), "attributes: dims [9, 9] are not distinct dimensions of 2"),
+        (graph_of("view", "permute", 1, dims=[1]), "ops.op: attributes: dims [1] is no permutation of 2 dimensions"),
+        *(
+            (graph_of(kind, "frob", 1), f"ops.op: function: unknown {kind} function 'frob'")
+            for kind in ("einsum", "map", "reduce", "view", "copy", "index", "scan", "sort", "create", "cast")
+        ),
+    ],
+)
+def test_what_is_not_in_the_catalogue_names_the_op_and_the_field(value: dict[str, Any], reason: str) -> None:
+    with pytest.raises(GraphError) as caught:
+        from_dict(value)
+    assert reason in str(caught.value)
+    assert "\n" not in str(caught.value)

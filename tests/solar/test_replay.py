@@ -68,14 +68,14 @@ def test_affine_maps_are_a_convolution_with_zeros_around() -> None:
 def test_one_index_in_two_dimensions_is_a_diagonal() -> None:
     inputs = {"x": normal(4, 4)}
     attributes = {"indices": {"i": 4}, "operands": [[form(("i", 1)), form(("i", -1), offset=3)]], "output": []}
-    (found,) = run(single("einsum", "contract", inputs, [((), "float32")], attributes), inputs)
+    (found,) = run(single("einsum", "matmul", inputs, [((), "float32")], attributes), inputs)
     torch.testing.assert_close(found, inputs["x"].flip(1).diagonal().sum())
 
 
 def test_an_index_that_no_operand_has_repeats_or_multiplies() -> None:
     inputs = {"x": normal(3)}
     attributes = {"indices": {"i": 3, "j": 2, "s": 5}, "operands": [[form(("i", 1))]], "output": ["j", "i"]}
-    (found,) = run(single("einsum", "contract", inputs, [((2, 3), "float32")], attributes), inputs)
+    (found,) = run(single("einsum", "matmul", inputs, [((2, 3), "float32")], attributes), inputs)
     torch.testing.assert_close(found, 5 * inputs["x"].expand(2, 3))
 
 
@@ -183,9 +183,9 @@ def test_inputs_are_left_alone() -> None:
             r"inputs.x: torch.float32 \[3\], the program has float32 \[2\]",
         ),
         (
-            single("map", "frobnicate", {"x": torch.zeros(2)}, [((2,), "float32")]),
+            single("opaque", "frobnicate", {"x": torch.zeros(2)}, [((2,), "float32")]),
             {"x": torch.zeros(2)},
-            "ops.op: map frobnicate: no 'frobnicate' known",
+            "ops.op: opaque frobnicate: no 'frobnicate' known",
         ),
         (
             single("view", "permute", {"x": torch.zeros(2, 3)}, [((2, 3), "float32")], {"dims": [1, 0]}),

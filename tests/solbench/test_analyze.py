@@ -283,6 +283,15 @@ def test_a_program_that_is_not_what_its_manifest_lists(tmp_path, written):
     assert refusal(tmp_path, request(path, "program"))[1] == 2
 
 
+def test_a_folder_that_cannot_be_made_is_bad_input(tmp_path):
+    (tmp_path / "file").write_text("")
+    folder = tmp_path / "file" / "out"
+    with pytest.raises(InputError, match=f"^{folder}: cannot be made: "):
+        write(folder, {})
+    write(tmp_path / "out", {})
+    assert [item.name for item in (tmp_path / "out").iterdir()] == ["manifest.yaml"]
+
+
 # Arguments.
 
 
@@ -297,6 +306,7 @@ def test_a_program_that_is_not_what_its_manifest_lists(tmp_path, written):
         ([*PROBLEM, "--workload", "w9"], "--workload w9: no such workload"),
         ([str(Path(__file__)), "--workload", "w0"], "its sizes are those of get_inputs()"),
         ([*PROBLEM, "--target", "gfx9"], "gfx9: no such machine model; there are gfx1200"),
+        ([*PROBLEM, "--target", "gfx9"], ", cpu, or give a file"),
     ],
 )
 def test_arguments_that_do_not_fit(arguments, reason, capsys):

@@ -121,6 +121,14 @@ def test_the_artifact_gives_the_same_bound(made: tuple[Build, str]) -> None:
     assert summary(program) == summary(again)
 
 
+def test_an_unknown_rejected_format_is_refused() -> None:
+    b = Build()
+    program = b.program(b.map("exp", b.input("x", 4)))
+    assert bound(program, GFX1200, rejected_formats=("float16x2", "int8", "float4_e2m1fn_x2"))["t_sol_s"] > 0
+    with pytest.raises(GraphError, match="rejected_formats: unknown format 'nonsense'; there are bfloat16"):
+        bound(program, GFX1200, rejected_formats=("nonsense",))
+
+
 def test_rejecting_a_format_never_makes_it_cheaper() -> None:
     b = Build()
     x, w = b.input("x", 2048, 2048), b.input("w", 2048, 2048)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from bound_programs import Build, machine
 
 from solar.bound import bound
-from solar.einsum import Program
+from solar.einsum import Program, Tensor
 from solar.hardware import Machine, load
 
 GFX1200 = load("gfx1200")
@@ -171,7 +172,10 @@ def test_a_transposed_convolution_of_stride_1_is_a_convolution() -> None:
         operands=[[{"terms": [[i, 1]], "offset": 0} for i in letters] for letters in ("ncyz", "ckrs")],
         output=list("nkyzrs"),
     )  # fmt: skip
-    made = b.op("reduce", "fold", [columns], [1, 8, 34, 34], spatial=2, stride=[1, 1], dilation=[1, 1], padding=[0, 0])
+    made = b.op(
+        "reduce", "fold", [columns], [1, 8, 34, 34],
+        dims=[2, 3, 4, 5], keepdim=False, spatial=2, stride=[1, 1], dilation=[1, 1], padding=[0, 0],
+    )  # fmt: skip
     program = b.program(made)
     assert macs(program)[0] == 16 * 8 * 32 * 32 * 9
     assert contraction(program)[0][1] == 2 * 16 * 8 * 32 * 32 * 9 / 4
@@ -202,7 +206,10 @@ def test_reductions_scans_and_sorts() -> None:
     x = b.input("x", 100, 10)
     assert elementwise(b.program(b.sum(x, [1]))) == 900
     assert elementwise(b.program(b.op("scan", "cumsum", [x], [100, 10], dim=1))) == 1000
-    assert elementwise(b.program(b.op("sort", "sort", [x], [100, 10], dim=1))) == 1000
+    ordered = b.op("sort", "sort", [x], [100, 10], dim=1, descending=False, stable=False)
+    b.tensors["places"] = Tensor((100, 10), "int64")
+    b.ops[-1] = replace(b.ops[-1], outputs=(ordered, "places"))
+    assert elementwise(b.program(ordered)) == 1000
 
 
 def test_pairwise_differences_are_counted_in_full() -> None:
