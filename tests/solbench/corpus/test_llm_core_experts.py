@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from llm_core_smoke import analysed, by_formula, smoke
+from llm_core_smoke import analysed, by_formula, macs, smoke
 
 Array = np.ndarray
 
@@ -159,6 +159,30 @@ def test_the_analysis_is_complete(name: str) -> None:
         assert result["macs"] == NEEDED[name]
     if name in LARGEST:
         assert result["macs"] <= LARGEST[name]
+
+
+@pytest.mark.parametrize("name", ["advanced_attention_mla_compressed", "advanced_attention_indexed_sparse"])
+def test_decode_of_one_token(name: str) -> None:
+    axes, formula = FORMULAS[name]
+    drawn = smoke(name, **{**axes, "B": 2, "S": 1})
+    assert drawn.verdict(by_formula(drawn, formula)) is None
+    assert analysed(drawn)["coverage"] == "complete"
+
+
+def test_long_contexts_count_no_more_than_they_need() -> None:
+    decode = {"B": 2, "HQ": 16, "S": 1, "T": 8192, "DN": 128, "DR": 64, "DC": 512, "DV": 128}
+    absorbed = 2 * 16 * (512 * (128 + 128) + 8192 * (2 * 512 + 64))
+    assert macs("advanced_attention_mla_compressed", **decode) == absorbed
+    model = {"B": 1, "HQ": 8, "DQ": 576, "DV": 512, "K": 2048}
+    for queries, keys in ((1, 32768), (3600, 3600), (2048, 16384)):
+        selected = sum(min(2048, keys - queries + i + 1) for i in range(queries))
+        counted = macs("advanced_attention_indexed_sparse", **model, S=queries, T=keys)
+        assert 0 < counted <= 8 * (576 + 512) * selected
+
+
+def test_sparse_attention_is_attested_at_reduced_sizes() -> None:
+    result = analysed(smoke("advanced_attention_indexed_sparse", B=1, HQ=2, S=256, T=512, DQ=48, DV=32, K=24))
+    assert result["coverage"] == "complete"
 
 
 MISTAKES: dict[str, tuple[str, Callable[..., Any]]] = {

@@ -1,26 +1,30 @@
 import torch
 
 SCALE = 1 / 16
+BLOCKS = 16
 
 
 def run(q, kv, index_scores, topk, value_channels):
     queries, keys = q.shape[2], kv.shape[1]
     position = torch.arange(queries, device=q.device).unsqueeze(1) + (keys - queries)
     earlier = torch.arange(keys, device=q.device) <= position
-    # Rows with fewer than K earlier tokens select later ones as well, which causality hides again.
+    # Queries with fewer than K earlier tokens select later ones as well, which are hidden below.
     chosen = torch.topk(index_scores.masked_fill(~earlier, -torch.inf), min(topk, keys), dim=-1).indices
-    selected = torch.zeros_like(index_scores, dtype=torch.bool).scatter(-1, chosen, True) & earlier
+    hidden = (chosen > position).unsqueeze(2)
 
-    # A head at a time: scores of all heads at once would not fit beside long contexts.
-    kv = kv.float()
-    value = kv[..., :value_channels]
-    return torch.stack([attend(head.float(), kv, value, ~selected) for head in q.unbind(1)], dim=1)
+    # The selected rows of all queries at once would not fit beside long contexts.
+    batch = torch.arange(q.shape[0], device=q.device).view(-1, 1, 1)
+    parts = [part.chunk(BLOCKS, dim=1) for part in (q.transpose(1, 2), chosen, hidden)]
+    blocks = [
+        attend(query.float(), kv[batch, rows].float(), later, value_channels) for query, rows, later in zip(*parts)
+    ]
+    return torch.cat(blocks, dim=1).transpose(1, 2).contiguous()
 
 
-def attend(q, k, v, hidden):
-    scores = (q @ k.transpose(1, 2)) * SCALE
+def attend(q, rows, hidden, value_channels):
+    scores = (q @ rows.transpose(2, 3)) * SCALE
     probability = torch.softmax(scores.masked_fill(hidden, -torch.inf), dim=-1)
-    return (probability @ v).bfloat16()
+    return (probability @ rows[..., :value_channels]).bfloat16()
 
 
 def custom_inputs(axes, device):
