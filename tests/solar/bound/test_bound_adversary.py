@@ -384,3 +384,29 @@ def test_what_is_not_symmetric_costs_all_its_products(name: str) -> None:
     run, expected = FULL[name]
     found = bound(convert(extract(run, {"a": Input((N, K), "float32"), "b": Input((N, K), "float32")})), PLAIN)
     assert [entry["ops"] for entry in found["compute"] if entry["mode"] == "float32"] == [expected]
+
+
+@pytest.mark.parametrize(
+    ("codes", "mode"),
+    [
+        (lambda a: a.sign(), "int4"),
+        (lambda a: torch.where(a > 0, 1.0, -1.0), "int4"),
+        (lambda a: (a > 0).float() * 2 - 1, "int4"),
+        (lambda a: a.round().clamp(-8, 7), "int4"),
+        (lambda a: a.clamp(-8, 7).round(), "int4"),
+        (lambda a: (a * 16).clamp(-127, 127).round(), "int8"),
+        # Not whole numbers, or too many of them.
+        (lambda a: torch.where(a > 0, 0.5, -0.3), "float16"),
+        (lambda a: a.round().clamp(-7.3, 7.3), "float16"),
+        (lambda a: a.clamp(-8, 7), "float16"),
+        (lambda a: a.round().clamp(-300, 300), "float16"),
+    ],
+)
+def test_values_that_are_small_codes_are_multiplied_as_such(codes: Callable[..., Any], mode: str) -> None:
+    from solar.convert import convert
+    from solar.extract.aten import extract
+
+    matrix = {"int4": 4e14, "int8": 2e14, "float16": 1e14}
+    inputs = {"a": Input((N, K), "float32"), "b": Input((K, M), "float32")}
+    found = bound(convert(extract(lambda a, b: codes(a) @ codes(b), inputs)), Machine.from_dict(machine(matrix)))
+    assert mode in {entry["mode"] for entry in found["compute"]}
