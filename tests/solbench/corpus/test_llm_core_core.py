@@ -199,6 +199,19 @@ def test_long_contexts_count_visible_pairs_only() -> None:
     assert macs("attention_local_global", **local) == 2 * 16 * 512 * visible
 
 
+def test_block_masks_of_every_size() -> None:
+    axes, formula = FORMULAS["attention_masked_softmax"]
+    for change in ({"TB": 8}, {"TB": 6}, {"S": 1}, {"T": 24, "S": 24}, {"TB": 1}):
+        drawn = smoke("attention_masked_softmax", **{**axes, **change})
+        assert drawn.verdict(by_formula(drawn, formula)) is None, change
+    size = {"B": 1, "HQ": 64, "HK": 4, "D": 128, "BK": 128, "TB": 16}
+    for queries, keys in ((1, 8160), (1344, 1349), (3000, 3000), (2049, 14000)):
+        visible = sum(min(15 * 128 + position % 128 + 1, position + 1) for position in range(keys - queries, keys))
+        assert 0 < macs("attention_masked_softmax", **size, S=queries, T=keys) <= 2 * 64 * 128 * visible
+    reduced = smoke("attention_masked_softmax", B=1, HQ=2, HK=1, S=300, T=600, D=32, BK=8, TB=4)
+    assert analysed(reduced)["coverage"] == "complete"
+
+
 def wrong(name: str, change: Callable[[dict[str, Any], dict[str, int]], Any]) -> str | None:
     """Verdict on the formula with its inputs or axes changed."""
     axes, formula = FORMULAS[name]
