@@ -216,7 +216,7 @@ def _line(request: Request, error: BaseException) -> str:
 
 
 def _exit_code(request: Request, error: BaseException) -> int:
-    """2 where what was given is wrong, or uses what has no bound (an unknown operator); 3 where it cannot be decided."""
+    """2 where what was given is wrong or has an unknown operator, 3 where it cannot be decided."""
     from solar.errors import ConversionError, ExtractionError, GraphError, ModuleError
 
     given = (ModuleError, ExtractionError, ConversionError)

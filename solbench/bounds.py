@@ -175,7 +175,7 @@ def bound_artifact(
     result: dict[str, Any] | None = None
     if program is not None:
         try:
-            result = dict(bound(from_dict(program), machine, rejected_formats=rejected))
+            result = dict(bound(from_dict(_body(program)), machine, rejected_formats=rejected))
         except SolarError as error:
             reason = str(error)
     return {
