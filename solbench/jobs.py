@@ -14,6 +14,7 @@ from solbench.errors import InputError, SolbenchError
 EXTRACTION = ("solar/extract", "solar/graph.py", "solbench/bounds.py")
 CONVERSION = (
     "solar/einsum.py",
+    "solar/catalogue.py",
     "solar/graph.py",
     "solar/extract",
     "solar/convert",
