@@ -98,7 +98,7 @@ def validate(problems: tuple[str, ...], controls: bool, root: Path, as_json: boo
             findings += found
             if not as_json:
                 _print_findings(problem, found)
-        failed = sum(not finding.ok for finding in findings)
+        failed = sum(finding.ok is False for finding in findings)
     else:
         findings, failed = [], 0
         if not as_json:
@@ -109,10 +109,11 @@ def validate(problems: tuple[str, ...], controls: bool, root: Path, as_json: boo
             "problems": [problem.key for problem in chosen],
             "controls": [vars(finding) for finding in findings],
             "failed": failed,
+            "not_run": sum(finding.ok is None for finding in findings),
         }
         click.echo(json.dumps(report, indent=2))
     elif controls:
-        click.echo(f"{len(chosen)} problems, {len(findings)} controls, {failed} failed")
+        click.echo(f"{len(chosen)} problems, {_counted(findings)}")
     if failed:
         click.get_current_context().exit(1)
 
@@ -213,11 +214,16 @@ def _print_report(found: Report) -> None:
         click.echo(f"{' and '.join(found.paths)} agree on {totals['agree']} of {total} workloads on {found.target}")
 
 
+def _counted(findings: list[Finding]) -> str:
+    failed, not_run = (sum(finding.ok is state for finding in findings) for state in (False, None))
+    return f"{len(findings)} controls, {failed} failed, {not_run} not run"
+
+
 def _print_findings(problem: Problem, findings: list[Finding]) -> None:
-    failed = [finding for finding in findings if not finding.ok]
-    click.echo(f"{problem.key}: {len(findings)} controls, {len(failed)} failed")
+    click.echo(f"{problem.key}: {_counted(findings)}")
     for finding in findings:
         if not finding.ok:
-            click.echo(f"  FAILED {finding.workload}: {finding.control}: {finding.detail}")
+            state = "FAILED" if finding.ok is False else "not run"
+            click.echo(f"  {state} {finding.workload}: {finding.control}: {finding.detail}")
         elif finding.control == "resolves" and finding.detail:
             click.echo(f"  {finding.workload}: {finding.detail}")

@@ -29,12 +29,13 @@ MORE_SEEDS = 20
 
 @dataclass(frozen=True)
 class Finding:
-    """One control on one workload: what was tried, whether it ended as it must, and what was seen."""
+    """One control on one workload: what was tried, whether it ended as it must (None: it could not be tried, which is
+    no pass), and what was seen."""
 
     problem: str
     workload: str
     control: str
-    ok: bool
+    ok: bool | None
     detail: str = ""
 
 
@@ -59,7 +60,7 @@ def validate(problem: Problem) -> list[Finding]:
     return findings
 
 
-Verdict = tuple[str, bool, str]
+Verdict = tuple[str, bool | None, str]
 
 
 def _controls(instance: Instance, problem: Problem) -> Iterator[Verdict]:
@@ -183,7 +184,7 @@ def _variants(instance: Instance, inputs: Mapping[str, Input], expected: Tensors
         try:
             actual = variant(instance, inputs)
         except (RuntimeError, NotImplementedError, InputError) as error:
-            yield control, True, f"not run: {error}".splitlines()[0]
+            yield control, None, f"{type(error).__name__}: {error}".splitlines()[0]
         else:
             yield _judge(instance, control, inputs, expected, actual, passes=True)
 

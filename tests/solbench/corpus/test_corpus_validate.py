@@ -256,3 +256,12 @@ def test_controls_of_a_published_problem(name: str) -> None:
 def test_controls_of_every_published_problem() -> None:
     findings = [finding for published in load_corpus(ROOT) for finding in validate(published)]
     assert [finding for finding in findings if not finding.ok] == []
+
+
+def test_a_variant_that_cannot_run_is_no_pass() -> None:
+    reference = (
+        "def run(a, b):\n    if a.element_size() == 8:\n        raise RuntimeError('float32 only')\n    return a @ b\n"
+    )
+    (finding,) = [finding for finding in validate(problem({"reference": reference})) if not finding.ok]
+    assert (finding.control, finding.ok) == ("float64 must pass", None)
+    assert finding.detail == "RuntimeError: float32 only"
