@@ -7,17 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from solbench.canonical import derived_key
 from solbench.corpus.llm_core.rules import Generation, Rule, Rules, Target
 from solbench.corpus.llm_core.scale import envelope, largest_scale, minimum_distinct_scale, slot_axes
 from solbench.errors import InputError
-
-Status = Literal[
-    "generated", "profile_not_selected", "target_not_eligible", "unsupported_dtype", "unsupported_quantization",
-    "missing_capability", "insufficient_capacity",
-]  # fmt: skip
+from solbench.model.configuration import Role, Status
 
 
 @dataclass(frozen=True)
@@ -26,7 +21,7 @@ class SlotWorkload:
 
     uuid: str
     slot: str
-    role: str
+    role: Role
     regime: str
     axes: dict[str, int]
     peak_bytes: int

@@ -16,6 +16,7 @@ from pydantic import Field, StrictInt, StringConstraints, model_validator
 from solbench.corpus.document import read_yaml
 from solbench.corpus.llm_core.formula import formula_names
 from solbench.errors import InputError
+from solbench.model.configuration import Role
 from solbench.model.definition import Dtype, Identifier
 from solbench.model.record import NAME, Value
 
@@ -32,7 +33,7 @@ class Slot(Value):
     """
 
     slot: Name
-    role: Literal["smoke", "development", "holdout"]
+    role: Role
     regime: Literal["latency", "throughput", "irregular", "capacity"]
     sizes: Literal["smoke", "decode", "prefill", "irregular"]
     ratio: Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]*/[1-9][0-9]*$")]

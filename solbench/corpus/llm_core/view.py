@@ -11,15 +11,16 @@ from typing import Any
 import yaml
 
 from solbench.corpus.definitions import Template, load_template
-from solbench.corpus.llm_core.generate import Decision, View
+from solbench.corpus.llm_core import generate
+from solbench.corpus.llm_core.generate import View
 from solbench.corpus.llm_core.rules import Rule, Rules
 from solbench.corpus.llm_core.scale import tensor_shapes
 from solbench.corpus.load import WORKLOADS_SCHEMA
 from solbench.errors import InputError
+from solbench.model.configuration import SCHEMA, Configuration, Decision, Slot
 from solbench.model.definition import resolve_shape
+from solbench.model.workload import Workload
 from solbench.workspace import replace_folder
-
-VIEW_SCHEMA = "solbench.llm_core_view.v1"
 
 
 def write_view(view: View, rules: Rules, corpus: Path, folder: Path) -> None:
@@ -41,18 +42,16 @@ def write_view(view: View, rules: Rules, corpus: Path, folder: Path) -> None:
                 shutil.copyfile(template.path / name, path / name)
             document = _workloads_document(decision, rules.rules[decision.name], template)
             (path / "workloads.yaml").write_text(_yaml(document))
-        (temporary / "view.yaml").write_text(_yaml(_view_document(view)))
+        document = configuration(view, corpus.name).model_dump(mode="json", exclude_defaults=True)
+        (temporary / "view.yaml").write_text(_yaml({"schema": SCHEMA} | document))
         replace_folder(temporary, folder)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _workloads_document(decision: Decision, rule: Rule, template: Template) -> dict[str, Any]:
-    documents = []
-    for workload in decision.workloads:
-        _check_tensors(rule, template, workload.axes)
-        checked = template.workload(workload.uuid, workload.axes)
-        documents.append(checked.model_dump(mode="json", exclude_defaults=True))
+def _workloads_document(decision: generate.Decision, rule: Rule, template: Template) -> dict[str, Any]:
+    workloads = generated_workloads(decision, rule, template)
+    documents = [workload.model_dump(mode="json", exclude_defaults=True) for workload in workloads]
     # A generator may depend on the axes; what does not is written once.
     shared = {
         name: generator
@@ -65,6 +64,13 @@ def _workloads_document(decision: Decision, rule: Rule, template: Template) -> d
         rows.append({"uuid": fields["uuid"], "axes": fields["axes"], **({"inputs": own} if own else {})})
     defaults = {"inputs": shared, "checks": documents[0]["checks"]}
     return {"schema": WORKLOADS_SCHEMA, "defaults": defaults, "workloads": rows}
+
+
+def generated_workloads(decision: generate.Decision, rule: Rule, template: Template) -> list[Workload]:
+    """The workloads of a decision; :class:`InputError` where the Definition has other tensors than its rule."""
+    for workload in decision.workloads:
+        _check_tensors(rule, template, workload.axes)
+    return [template.workload(workload.uuid, workload.axes) for workload in decision.workloads]
 
 
 def _check_tensors(rule: Rule, template: Template, axes: Mapping[str, int]) -> None:
@@ -84,33 +90,35 @@ def _check_tensors(rule: Rule, template: Template, axes: Mapping[str, int]) -> N
                 raise InputError(f"{template.path}: {group}.{name}", what)
 
 
-def _view_document(view: View) -> dict[str, Any]:
-    decisions = []
-    for decision in view.decisions:
-        row: dict[str, Any] = {"name": decision.name, "status": decision.status}
-        if decision.detail:
-            row["detail"] = decision.detail
-        if decision.workloads:
-            row["scale"] = decision.scale
-            row["workloads"] = [
-                {
-                    "uuid": workload.uuid,
-                    "slot": workload.slot,
-                    "role": workload.role,
-                    "regime": workload.regime,
-                    "peak_bytes": workload.peak_bytes,
-                }
-                for workload in decision.workloads
-            ]
-        decisions.append(row)
-    return {
-        "schema": VIEW_SCHEMA,
-        "algorithm": view.algorithm,
-        "target": view.target,
-        "capacity_class_gib": view.class_gib,
-        "profiles": list(view.profiles),
-        "decisions": decisions,
-    }
+def configuration(view: View, corpus: str) -> Configuration:
+    """The decisions of ``view`` as the record that a release holds; problems by their keys below ``corpus``."""
+    return Configuration(
+        schema=SCHEMA,
+        corpus=corpus,
+        algorithm=view.algorithm,
+        target=view.target,
+        capacity_class_gib=view.class_gib,
+        profiles=view.profiles,
+        decisions=tuple(
+            Decision(
+                problem=f"{corpus}/{decision.family}/{decision.name}",
+                status=decision.status,
+                detail=decision.detail,
+                scale=decision.scale,
+                workloads=tuple(
+                    Slot(
+                        uuid=workload.uuid,
+                        slot=workload.slot,
+                        role=workload.role,
+                        regime=workload.regime,
+                        peak_bytes=workload.peak_bytes,
+                    )
+                    for workload in decision.workloads
+                ),
+            )
+            for decision in view.decisions
+        ),
+    )
 
 
 def _yaml(document: dict[str, Any]) -> str:

@@ -1,0 +1,56 @@
+"""The problems of a release: those with workloads of their own, and those whose workloads its configurations give."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from solbench.corpus.definitions import load_templates
+from solbench.corpus.load import Problem, load_corpus
+from solbench.errors import InputError
+from solbench.model.configuration import Configuration
+from solbench.model.workload import Workload
+
+GENERATED = "LLM_CORE"
+
+
+@dataclass(frozen=True)
+class ReleaseCorpus:
+    """Problems by key, and the configurations by target. A generated problem has the workloads of all of them."""
+
+    problems: tuple[Problem, ...]
+    configurations: tuple[Configuration, ...]
+
+
+def release_corpus(root: Path, capacity_gib: Mapping[str, int]) -> ReleaseCorpus:
+    """All problems below ``root`` (``problems/``); ``capacity_gib``: the memory class of each target's configuration.
+
+    Without any, LLM_CORE is left out. Raises :class:`InputError` for a target without a template, a number that is no
+    capacity class, and whatever is wrong with a problem or a rule.
+    """
+    problems = load_corpus(root)
+    if not capacity_gib:
+        return ReleaseCorpus(tuple(problems), ())
+    from solbench.corpus.llm_core.generate import generate
+    from solbench.corpus.llm_core.rules import load_rules
+    from solbench.corpus.llm_core.view import configuration, generated_workloads
+
+    rules = load_rules(root / GENERATED)
+    templates = {template.definition.name: template for template in load_templates(root)}
+    views = []
+    for target, class_gib in sorted(capacity_gib.items()):
+        if class_gib not in rules.generation.classes_gib:
+            known = ", ".join(map(str, rules.generation.classes_gib))
+            raise InputError(f"params.yaml: capacity_gib.{target}", f"{class_gib} is no class; they are {known}")
+        views.append(generate(rules, target, class_gib))
+    for name, template in sorted(templates.items()):
+        workloads: dict[str, Workload] = {}
+        for view in views:
+            for decision in view.generated:
+                if decision.name == name:
+                    found = generated_workloads(decision, rules.rules[name], template)
+                    workloads |= {workload.uuid: workload for workload in found}
+        problems.append(Problem(template.path, template.corpus, template.definition, tuple(workloads.values()), ()))
+    configurations = tuple(configuration(view, GENERATED) for view in views)
+    return ReleaseCorpus(tuple(sorted(problems, key=lambda problem: problem.key)), configurations)
