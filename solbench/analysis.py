@@ -5,14 +5,10 @@ A file that somebody wrote may crash, hang or leave; whatever it does, the answe
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import json
 import os
 import shutil
-import signal
-import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -20,8 +16,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from solbench import canonical
+from solbench.child import ask
 from solbench.errors import InputError, SolbenchError, UndecidedError
-from solbench.evaluate import sandbox
 from solbench.store import Descriptor
 from solbench.workspace import write_file
 
@@ -36,7 +32,7 @@ FILES = {
     "solar-analysis.yaml": "analysis",
     "attainable-traffic.json": "attainable-traffic",
 }
-_PACKAGE_ROOT = str(Path(__file__).resolve().parents[1])
+MEMORY_BYTES = 8 << 30
 _LOG_TAIL = 8_000
 
 
@@ -76,50 +72,26 @@ class _Refused(SolbenchError):
 
 def analyse(request: Request, timeout_s: float) -> Result:
     """Run a request in a confined process; :class:`SolbenchError` with one line where it gives no analysis."""
-    threads = len(os.sched_getaffinity(0))
     with tempfile.TemporaryDirectory(prefix="solbench-analysis-") as name:
         folder = Path(name)
-        limits = {"cpu_s": int(timeout_s * threads) + 60}
-        (folder / "request.json").write_text(json.dumps({"request": asdict(request), "limits": limits}))
         (folder / "out").mkdir()
-        code = (
-            f"import sys; sys.path.insert(0, {_PACKAGE_ROOT!r}); from solbench.analysis_process import main; "
-            f"sys.path.pop(0); main({name!r})"
-        )
-        log = folder / "log"
-        with log.open("wb") as output:
-            process = subprocess.Popen(
-                [sys.executable, "-I", "-B", "-c", code],
-                stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=sandbox.environment(name, threads),
-                start_new_session=True,
-            )  # fmt: skip
-        try:
-            code_of_exit = process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            raise UndecidedError(f"{request.name}: no analysis after {timeout_s:g} s (--timeout)") from None
-        finally:
-            _end(process)
-        return _result(request, folder, code_of_exit, log)
+        answers, fault = ask(
+            "solbench.analysis_process:answers", asdict(request), folder, timeout_s=timeout_s,
+            memory_bytes=MEMORY_BYTES, cwd=Path.cwd(), torch=request.subject != "program",
+        )  # fmt: skip
+        if fault == "timeout":
+            raise UndecidedError(f"{request.name}: no analysis after {timeout_s:g} s (--timeout)")
+        if not answers:
+            raise UndecidedError(f"{request.name}: the process {fault} before the analysis was done")
+        if answers[0] is not None:
+            raise _Refused(answers[0]["message"], answers[0]["exit_code"])
+        return _result(folder)
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the process and whatever it has started."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-
-
-def _result(request: Request, folder: Path, code: int, log: Path) -> Result:
-    answer = folder / "answer.json"
-    if not answer.is_file():
-        how = f"by signal {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
-        raise UndecidedError(f"{request.name}: the process ended {how} before the analysis was done")
-    refusal = json.loads(answer.read_bytes())
-    if refusal is not None:
-        raise _Refused(refusal["message"], refusal["exit_code"])
+def _result(folder: Path) -> Result:
     files = {name: (folder / "out" / name).read_bytes() for name in FILES if (folder / "out" / name).is_file()}
-    with log.open("rb") as stream:
-        stream.seek(max(log.stat().st_size - _LOG_TAIL, 0))
+    with (folder / "log").open("rb") as stream:
+        stream.seek(max((folder / "log").stat().st_size - _LOG_TAIL, 0))
         said = stream.read().decode("utf-8", "replace")
     return Result(
         files,

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import io
-import json
-import os
-import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,33 +13,21 @@ from solbench import canonical, store
 from solbench.analysis import FILES, MANIFEST, MANIFEST_SCHEMA, SCHEMA, Request
 from solbench.corpus.document import read_text
 from solbench.errors import InputError, SolbenchError
-from solbench.evaluate import sandbox
 
 if TYPE_CHECKING:
     from solar.analysis import Analysis
     from solar.einsum import Program
     from solar.hardware import Machine
 
-MEMORY_BYTES = 8 << 30
 NO_ATTESTATION_SCHEMA = "solbench.no-attestation.v1"
 
 Artifacts = dict[str, Mapping[str, Any]]
 
 
-def main(folder: str) -> None:
-    """Answer ``folder/request.json`` by ``folder/out/`` and ``folder/answer.json``, and leave."""
-    sandbox.die_with_parent()
-    asked = json.loads((Path(folder) / "request.json").read_text())
-    request = Request(**asked["request"])
-    if request.subject != "program":
-        import torch  # noqa: F401 (what it maps is not the analysed code's)
-    mapped = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
-    sandbox.confine(folder, memory_bytes=mapped + MEMORY_BYTES, cpu_s=asked["limits"]["cpu_s"])
+def answers(request: Mapping[str, Any], folder: Path) -> Iterator[dict[str, Any] | None]:
+    """In the child: artifacts below ``folder/out``, and null or the reason why there are none."""
     warnings.simplefilter("ignore")
-    refusal = answer(request, Path(folder) / "out")
-    (Path(folder) / "answer.json").write_text(json.dumps(refusal))
-    sys.stdout.flush()
-    os._exit(0)  # nothing that the analysed code left behind runs on
+    yield answer(Request(**request), folder / "out")
 
 
 def answer(request: Request, out: Path) -> dict[str, Any] | None:

@@ -20,7 +20,7 @@ from typing import Any, Literal
 import torch
 
 from solbench.checks import check_outputs
-from solbench.corpus.child import ask
+from solbench.child import ask
 from solbench.corpus.load import Problem
 from solbench.corpus.manifest import Corpus, Entry, artifact_bytes, require_pinned, unbound
 from solbench.corpus.materialize import folder_name

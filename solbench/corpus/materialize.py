@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 import yaml
 from pydantic import Field
 
-from solbench.corpus.child import ask
+from solbench.child import ask
 from solbench.corpus.document import read_yaml
 from solbench.corpus.load import Problem, load_problem
 from solbench.corpus.manifest import FILES, Corpus, Target, file_digests, require_pinned
