@@ -6,17 +6,15 @@ The module stays word for word in the reference; what is added calls it as a pur
 from __future__ import annotations
 
 import ast
-import json
 import keyword
 import re
-import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from solbench.corpus.document import MAX_BYTES, read_text
+from solbench.child import ask
+from solbench.corpus.document import read_text
 from solbench.corpus.exchange.folders import Item, write_corpus
 from solbench.corpus.exchange.form import NOT_HERE
 from solbench.corpus.exchange.notes import Carried, Notes
@@ -26,6 +24,7 @@ from solbench.model.record import NAME
 from solbench.model.workload import Workload
 
 PROBE_TIMEOUT_S = 120.0
+PROBE_MEMORY_BYTES = 4 << 30
 # Their comparison: allclose with one bound for both parts.
 _TOLERANCE = {"float64": 1e-4, "float32": 1e-4, "float16": 1e-2, "bfloat16": 1e-2}
 _ADAPTER = '''
@@ -162,24 +161,13 @@ def _fresh(text: str, taken: set[str]) -> str:
 
 
 def _probe(source: str, name: str, where: str) -> Mapping[str, Any]:
-    request = json.dumps({"source": source, "name": name}).encode()
-    with tempfile.TemporaryFile() as answer:
-        descriptor = answer.fileno()
-        command = [sys.executable, "-I", "-m", "solbench.corpus.exchange.module_probe", str(descriptor)]
-        null = subprocess.DEVNULL
-        try:
-            done = subprocess.run(
-                command, input=request, stdout=null, stderr=null, pass_fds=[descriptor], timeout=PROBE_TIMEOUT_S,
-                check=False,
-            )  # fmt: skip
-        except subprocess.TimeoutExpired:
-            return {"unsupported": f"did not answer within {PROBE_TIMEOUT_S:.0f} s"}
-        answer.seek(0)
-        data = answer.read(MAX_BYTES)
-    try:
-        value = json.loads(data)
-    except ValueError:
-        return {"unsupported": f"its process ended without an answer (exit {done.returncode})"}
-    if not isinstance(value, Mapping):
+    with tempfile.TemporaryDirectory(prefix="solbench-import-") as folder:
+        answers, fault = ask(
+            "solbench.corpus.exchange.module_probe:answers", {"source": source, "name": name}, Path(folder),
+            timeout_s=PROBE_TIMEOUT_S, memory_bytes=PROBE_MEMORY_BYTES,
+        )  # fmt: skip
+    if not answers:
+        return {"unsupported": f"its process gave no answer ({fault})"}
+    if not isinstance(answers[0], Mapping):
         raise InputError(where, "its process gave no answer")
-    return value
+    return answers[0]

@@ -1,15 +1,13 @@
 """Child process of the KernelBench import: runs a module on the meta device and says what goes in and out.
 
-Reads ``{"source", "name"}`` as JSON on standard input, writes one JSON object to the descriptor named by its argument:
-what :mod:`solbench.corpus.exchange.kernelbench` reads, or ``{"unsupported": reason}``. What the module prints is lost.
+Of ``{"source", "name"}`` makes what :mod:`solbench.corpus.exchange.kernelbench` reads, or ``{"unsupported": reason}``.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import sys
 import types
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -58,17 +56,10 @@ def _form(value: torch.Tensor) -> dict[str, Any]:
     return {"shape": list(value.shape), "dtype": str(value.dtype).removeprefix("torch.")}
 
 
-def main(descriptor: int) -> None:
-    """Answer one request; whatever the module raises is the reason why it is not supported."""
-    request = json.load(sys.stdin)
+def answers(request: Mapping[str, Any], folder: Path) -> Iterator[dict[str, Any]]:
+    """In the child: one answer; whatever the module raises is the reason why it is not supported."""
     try:
-        answer = probe(request["source"], request["name"])
+        yield probe(request["source"], request["name"])
     except Exception as error:  # noqa: BLE001 - the boundary to foreign code
         text = " ".join(f"{type(error).__name__}: {error}".split())[:_TEXT_LIMIT]
-        answer = {"unsupported": f"does not run on the meta device: {text}"}
-    with os.fdopen(descriptor, "w", encoding="utf-8") as out:
-        json.dump(answer, out)
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]))
+        yield {"unsupported": f"does not run on the meta device: {text}"}

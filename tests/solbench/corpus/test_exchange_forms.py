@@ -417,7 +417,11 @@ def test_a_kernelbench_module_is_a_function_of_inputs_and_weights(tmp_path: Path
         ("2.0]", "'text']", "argument 1 of forward is a str"),
         ("class Model(", "class Other(", "has no Model"),
         ("def get_inputs", "def run(x): ...\n\n\ndef get_inputs", "defines run itself"),
-        ("import torch.nn as nn", "import torch.nn as nn\nimport os; os._exit(3)", "without an answer (exit 3)"),
+        (
+            "import torch.nn as nn",
+            "import torch.nn as nn\nimport os; os._exit(3)",
+            "gave no answer (ended with exit code 3)",
+        ),
         ("self.lin = ", "self.table = torch.ones(3)\n        self.lin = ", "neither a parameter nor a buffer"),
     ],
 )
