@@ -113,6 +113,8 @@ def prepare_local(published: Workspace, protocol: str, budget_s: float) -> Works
     parameters = {
         **published.parameters().as_dict(),
         "release": "local",
+        # Generated workloads are made for the memory of a card.
+        "capacity_gib": {},
         "protocol": protocol,
         "budget_s": float(budget_s),
     }

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, get_args
 
 from solbench.errors import InputError
+from solbench.model.configuration import load_selection
 from solbench.model.record import Descriptor as Reference
 from solbench.model.score import ENTRY_SCHEMA, SCHEMA, Entry, Estimate, HeadroomClass, ProblemScore, Score, State
 from solbench.model.trace import Omission, SampleSet, SetHeader, Status, Timing, Trace
@@ -247,6 +248,7 @@ def score_sections(sections: Sections, load: Load) -> list[Artifact]:
     :class:`InputError` where records contradict their names, or one workload of a solution is measured twice.
     """
     problems = _problems(sections, load)
+    selection = load_selection(sections["workloads"], load)
     measured = _measured(sections, load)
     bounds = {
         name: (entry, load("bounds", entry)) for name, entry in sections["bounds"].items() if entry.kind == "bound"
@@ -259,15 +261,19 @@ def score_sections(sections: Sections, load: Load) -> list[Artifact]:
         sets = sorted({record.set_name: record.header for record in records.values()}.items())
         for problem in problems:
             has_solution = f"{problem.key}/solutions/{solution}" in sections["corpus"]
-            scores = []
+            counted = []
             for uuid in problem.workloads:
-                case = _Case(problem, uuid, solution, target, bounds.get(f"{problem.key}/{uuid}@{target}"))
+                name = f"{problem.key}/{uuid}"
+                if not selection.includes(name, target):
+                    continue
+                case = _Case(problem, uuid, solution, target, bounds.get(f"{name}@{target}"))
                 score = _score_case(case, records.get((problem.key, uuid)), sets[0][1].floor_s, sections)
                 if has_solution:
-                    artifacts.append((f"{problem.key}/{uuid}@{target}/{solution}", "score", score.as_dict()))
-                scores.append(score)
-            if problem.role == "scored":
-                rows[problem.key] = scores
+                    artifacts.append((f"{name}@{target}/{solution}", "score", score.as_dict()))
+                if selection.counts(name, target):
+                    counted.append(score)
+            if problem.role == "scored" and counted:
+                rows[problem.key] = counted
         missing = {key for key in rows if f"{key}/solutions/{solution}" not in sections["corpus"]}
         protocol = "+".join(sorted({header.protocol.name for _, header in sets}))
         entry = aggregate(solution, target, protocol, rows, missing, _incomparable([header for _, header in sets]))
@@ -303,7 +309,9 @@ class _Case:
 
 def _problems(sections: Sections, load: Load) -> list[_Problem]:
     workloads: dict[str, list[str]] = {}
-    for name in sorted(sections["workloads"]):
+    for name, entry in sorted(sections["workloads"].items()):
+        if entry.kind != "workload":
+            continue
         key, _, uuid = name.rpartition("/")
         workloads.setdefault(key, []).append(uuid)
     problems = []

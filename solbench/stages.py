@@ -11,6 +11,7 @@ from typing import Any
 from solbench import canonical
 from solbench.evaluate.identity import workload_artifact
 from solbench.jobs import CONVERSION, EXTRACTION, code_of, mapped
+from solbench.model.configuration import load_selection
 from solbench.workspace import StageOutput, Workspace, replace_folder, stage_output, write_file
 
 # An eager call takes about this many times the bound of the calibrated cpu model; only decides what is left out.
@@ -21,9 +22,10 @@ NO_GRAPH_SCHEMA = "solbench.no-graph.v1"
 
 def corpus(workspace: Workspace, output: StageOutput) -> str:
     """Definitions and solutions of every problem, the eager baseline included."""
-    from solbench.corpus.load import eager_solution, load_corpus
+    from solbench.corpus.configured import release_corpus
+    from solbench.corpus.load import eager_solution
 
-    problems = load_corpus(workspace.problems)
+    problems = release_corpus(workspace.problems, workspace.parameters().capacity_gib).problems
     for problem in problems:
         output.put(problem.key, "definition", problem.definition.as_dict())
         for solution in (eager_solution(problem.definition), *problem.solutions):
@@ -32,13 +34,19 @@ def corpus(workspace: Workspace, output: StageOutput) -> str:
 
 
 def workloads(workspace: Workspace, output: StageOutput) -> str:
-    """One artifact a workload: the workload, its resolved axes, and the definition that it belongs to."""
-    from solbench.corpus.load import load_corpus
+    """One artifact a workload: the workload, its resolved axes, and the definition that it belongs to.
 
-    for problem in load_corpus(workspace.problems):
+    And one a configuration: which of them are for which target.
+    """
+    from solbench.corpus.configured import release_corpus
+
+    found = release_corpus(workspace.problems, workspace.parameters().capacity_gib)
+    for problem in found.problems:
         for workload in problem.workloads:
             output.put(f"{problem.key}/{workload.uuid}", "workload", workload_artifact(problem, workload))
-    return f"{len(output.index)} workloads"
+    for configuration in found.configurations:
+        output.put(configuration.name, "configuration", configuration.as_dict())
+    return f"{len(output.index) - len(found.configurations)} workloads, {len(found.configurations)} configurations"
 
 
 def graphs(workspace: Workspace, output: StageOutput) -> str:
@@ -92,7 +100,8 @@ def bounds(workspace: Workspace, output: StageOutput) -> str:
     }
     instances = workspace.store.index("workloads")
     programs = workspace.store.index("einsums")
-    without = 0
+    selection = load_selection(instances, workspace.store.load)
+    total = without = 0
     for name, instance, _ in _instances(workspace):
         graph = programs.get(f"{name}/graph")
         program, reason = None, "no operator graph"
@@ -105,6 +114,9 @@ def bounds(workspace: Workspace, output: StageOutput) -> str:
             reason = workspace.store.load("einsums", graph)["reason"]
         attestation = programs.get(f"{name}/attestation")
         for machine in machines:
+            if not selection.includes(name, machine.name):
+                continue
+            total += 1
             references = {
                 "instance": instances[name].as_dict(),
                 "graph": graph.as_dict() if program is not None and graph is not None else None,
@@ -114,7 +126,6 @@ def bounds(workspace: Workspace, output: StageOutput) -> str:
             value = bound_artifact(instance, references, program, machine, reason)
             without += value["result"] is None
             output.put(f"{name}@{machine.name}", "bound", value)
-    total = len(instances) * len(machines)
     return f"{total - without} of {total} bounds on {', '.join(machine.name for machine in machines)}"
 
 

@@ -28,6 +28,8 @@ class Parameters(Value):
     release: Literal["published", "local"]
     path: Literal["aten", "torchview"]
     targets: tuple[str, ...]
+    # Memory class (GiB) for which LLM_CORE's workloads are generated, a target; without any it is left out.
+    capacity_gib: dict[str, int]
     protocol: Literal["quick", "full"]
     max_call_s: float = Field(gt=0)
     budget_s: float = Field(gt=0)

@@ -11,6 +11,7 @@ from typing import Any
 from solar.errors import SolarError
 from solbench import canonical
 from solbench.errors import InputError, IntegrityError
+from solbench.model.configuration import Configuration, load_selection
 from solbench.model.definition import Definition
 from solbench.model.workload import Workload
 from solbench.release.findings import Findings
@@ -77,6 +78,9 @@ def _corpus(sections: Sections, load: Load, definitions: Definitions) -> Iterato
 def _workloads(sections: Sections, load: Load, definitions: Definitions) -> Iterator[Problem]:
     for name, entry in sections["workloads"].items():
         where = f"workloads: {name}"
+        if entry.kind == "configuration":
+            yield from _configuration(name, load("workloads", entry), sections)
+            continue
         key, _, uuid = name.rpartition("/")
         if entry.kind != "workload" or key not in definitions:
             yield where, "a workload of a definition", entry.kind
@@ -96,24 +100,41 @@ def _workloads(sections: Sections, load: Load, definitions: Definitions) -> Iter
             yield where, axes, artifact["axes"]
 
 
+def _configuration(name: str, artifact: Mapping[str, Any], sections: Sections) -> Iterator[Problem]:
+    """A configuration stands under its own name, and what it selects are workloads of the release."""
+    configuration = Configuration.load(_body(artifact), name)
+    if configuration.name != name:
+        yield f"workloads: {name}", configuration.name, name
+    names = _names(sections)
+    for decision in configuration.decisions:
+        for slot in decision.workloads:
+            workload = f"{decision.problem}/{slot.uuid}"
+            if workload not in names or not workload.startswith(f"{configuration.corpus}/"):
+                yield f"workloads: {name}", "workloads of the release", workload
+
+
+def _names(sections: Sections) -> dict[str, Descriptor]:
+    """The workloads of the release, in the order of their section."""
+    return {name: entry for name, entry in sections["workloads"].items() if entry.kind == "workload"}
+
+
 def _graphs(sections: Sections, load: Load, definitions: Definitions) -> Iterator[Problem]:
     allowed: dict[str, dict[str, tuple[str, ...]]] = {
         "graphs": {"": ("operator-graph", "no-graph")},
         "einsums": {"/graph": ("einsum-graph", "no-graph"), "/attestation": ("attestation",)},
     }
+    names = _names(sections)
     for stage, suffixes in allowed.items():
         for name, entry in sections[stage].items():
             fits = any(
-                name.endswith(suffix)
-                and name[: len(name) - len(suffix)] in sections["workloads"]
-                and entry.kind in kinds
+                name.endswith(suffix) and name[: len(name) - len(suffix)] in names and entry.kind in kinds
                 for suffix, kinds in suffixes.items()
             )
             if not fits:
                 yield f"{stage}: {name}", "a graph of a workload of the release", entry.kind
             elif entry.kind == "attestation":
                 yield from _attestation(name, load(stage, entry), sections, load)
-    for name in sections["workloads"]:
+    for name in names:
         if name not in sections["graphs"]:
             yield f"graphs: {name}", "an operator graph, or why there is none", "nothing"
 
@@ -137,19 +158,21 @@ def _attestation(name: str, artifact: Mapping[str, Any], sections: Sections, loa
 def _bounds(sections: Sections, load: Load, definitions: Definitions) -> Iterator[Problem]:
     bounds = sections["bounds"]
     targets = sorted(name.removeprefix("hardware/") for name, entry in bounds.items() if entry.kind == "hardware")
+    selection, names = load_selection(sections["workloads"], load), _names(sections)
     for target in targets:
         machine = load("bounds", bounds[f"hardware/{target}"])
         if f"hardware/{target}" not in bounds or machine.get("name") != target:
             yield f"bounds: hardware/{target}", target, machine.get("name")
-        for name in sections["workloads"]:
-            if f"{name}@{target}" not in bounds:
+        for name in names:
+            if selection.includes(name, target) and f"{name}@{target}" not in bounds:
                 yield f"bounds: {name}@{target}", "a bound, or why there is none", "nothing"
     for name, entry in bounds.items():
         if entry.kind == "hardware":
             continue
         where = f"bounds: {name}"
         workload, _, target = name.rpartition("@")
-        if entry.kind != "bound" or workload not in sections["workloads"] or target not in targets:
+        selected = workload in names and selection.includes(workload, target)
+        if entry.kind != "bound" or not selected or target not in targets:
             yield where, "a bound of a workload on a target of the release", entry.kind
             continue
         artifact = load("bounds", entry)

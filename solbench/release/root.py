@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from solbench.errors import InputError
+from solbench.model.configuration import load_selection
 from solbench.model.record import Descriptor as Reference
 from solbench.model.release import SCHEMA, SECTION_SCHEMA, Release, Section, TargetState
 from solbench.model.trace import SetHeader
@@ -67,7 +68,7 @@ def describe(name: str, sections: Sections, load: Load, references: Mapping[str,
         name=name,
         corpora=tuple(sorted({key.partition("/")[0] for key in problems})),
         problems=len(problems),
-        workloads=len(sections["workloads"]),
+        workloads=len(_workloads(sections)),
         targets=_targets(sections, load),
         sections={stage: reference(entry) for stage, entry in sorted(references.items())},
     )
@@ -97,11 +98,17 @@ def _targets(sections: Sections, load: Load) -> tuple[TargetState, ...]:
             score = load("scores", entry)
             if score["t_k"] is not None:
                 timed.setdefault(score["target"], set()).add(name.rpartition("@")[0])
-    workloads = len(sections["workloads"])
-    return tuple(
-        _target_state(name, bounds.get(name, 0), len(timed.get(name, ())), workloads, headers.get(name, []))
-        for name in sorted(names | headers.keys() | bounds.keys())
-    )
+    selection = load_selection(sections["workloads"], load)
+    states = []
+    for name in sorted(names | headers.keys() | bounds.keys()):
+        workloads = sum(selection.includes(workload, name) for workload in _workloads(sections))
+        counts = bounds.get(name, 0), len(timed.get(name, ())), workloads
+        states.append(_target_state(name, *counts, headers.get(name, [])))
+    return tuple(states)
+
+
+def _workloads(sections: Sections) -> list[str]:
+    return [name for name, entry in sections["workloads"].items() if entry.kind == "workload"]
 
 
 def _target_state(name: str, bounds: int, timed: int, workloads: int, headers: Sequence[SetHeader]) -> TargetState:

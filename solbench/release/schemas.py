@@ -11,6 +11,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from solar.errors import HardwareError, SolarError
 from solbench.errors import InputError
+from solbench.model.configuration import Configuration
 from solbench.model.definition import Definition
 from solbench.model.record import Descriptor, Value
 from solbench.model.release import Release, Section
@@ -119,6 +120,7 @@ MODELS: Final[Mapping[str, type[Value]]] = {
     "definition": Definition,
     "solution": Solution,
     "workload": Instance,
+    "configuration": Configuration,
     "attestation": Attestation,
     "no-graph": NoGraph,
     "bound": Bound,

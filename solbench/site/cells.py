@@ -8,7 +8,7 @@ from typing import Any
 from solbench.model.score import Estimate, Score
 from solbench.site import text
 from solbench.site.links import Links
-from solbench.site.records import Bound, Record
+from solbench.site.records import Record, WorkloadRecords
 from solbench.store import Descriptor
 
 SERIES = ("a", "b", "c", "d", "e", "f")
@@ -105,8 +105,11 @@ def score_cell(links: Links, record: Record[Score]) -> Cell:
     return missing(words, value.state, record.name, links, record.descriptor)
 
 
-def bound_cells(links: Links, record: Record[Bound] | None, target: str) -> tuple[Cell, Cell]:
+def bound_cells(links: Links, workload: WorkloadRecords, target: str) -> tuple[Cell, Cell]:
     """T_SOL and what binds it."""
+    record = workload.bounds.get(target)
+    if not workload.on(target):
+        return missing("not for it"), missing("—")
     if record is None:
         return missing(f"no bound on {target}"), missing("—")
     result = record.value.result

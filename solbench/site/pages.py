@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from solbench.model.configuration import Configuration
 from solbench.model.score import Entry
 from solbench.site import chart, text
 from solbench.site.cells import HEADROOM, SERIES, STATES, Cell, missing, number, protocol_words, ref
@@ -170,8 +171,9 @@ def _problem_row(book: Book, links: Links, problem: ProblemRecords) -> dict[str,
     definition = problem.record.value
     cells: list[dict[str, Any]] = []
     for target in book.targets:
-        bounds = [w.bounds[target.name] for w in problem.workloads if target.name in w.bounds]
-        cells.append(_bound_range(links, bounds, len(problem.workloads)))
+        own = [workload for workload in problem.workloads if workload.on(target.name)]
+        bounds = [workload.bounds[target.name] for workload in own if target.name in workload.bounds]
+        cells.append(_bound_range(links, bounds, len(own)))
         if target.state.state == "timed":
             cells.append({"cells": [_best_score(book, links, target, problem)], "sort": "", "kind": "best"})
             cells[-1]["sort"] = cells[-1]["cells"][0].sort
@@ -199,7 +201,7 @@ def _bound_range(links: Links, bounds: Sequence[Record[Bound]], total: int) -> d
         key=lambda pair: (pair[0].t_sol_s, pair[1].name),
     )
     if not known:
-        return {"kind": "bound", "sort": "", "cells": [missing("no bound")], "binds": "—"}
+        return {"kind": "bound", "sort": "", "cells": [missing("no bound" if total else "no workload")], "binds": "—"}
     ends = [known[0]] if len(known) == 1 else [known[0], known[-1]]
     cells = [number(links, r.t_sol_s, text.quantity(r.t_sol_s, "s"), record.descriptor) for r, record in ends]
     binds = Counter(result.binds for result, _ in known)
@@ -294,7 +296,26 @@ def corpus_page(book: Book, links: Links) -> dict[str, Any]:
         }
         for corpus in sorted({problem.corpus for problem in book.problems})
     ]
-    return {"rows": rows, "corpora": corpora}
+    configurations = [
+        _configuration(links, record) for target in book.targets for record in target.configurations
+    ]
+    return {"rows": rows, "corpora": corpora, "configurations": configurations}
+
+
+def _configuration(links: Links, record: Record[Configuration]) -> dict[str, Any]:
+    value = record.value
+    generated = [decision for decision in value.decisions if decision.workloads]
+    left_out = [f"{d.problem}: {d.status}, {d.detail}".rstrip(", ") for d in value.decisions if not d.workloads]
+    return {
+        "corpus": value.corpus,
+        "target": value.target,
+        "href": links.page("target", value.target),
+        "capacity": f"{value.capacity_class_gib}{text.SPACE}GiB",
+        "generated": f"{len(generated)} of {text.plural(len(value.decisions), 'Definition')}",
+        "workloads": text.plural(sum(len(decision.workloads) for decision in generated), "workload"),
+        "left_out": left_out,
+        "ref": ref(links, "configuration", record.descriptor),
+    }
 
 
 def method_page(book: Book, links: Links) -> dict[str, Any]:

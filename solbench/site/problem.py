@@ -28,7 +28,10 @@ def short_labels(names: Sequence[str]) -> dict[str, str]:
 
 
 def problem_page(book: Book, links: Links, problem: ProblemRecords) -> dict[str, Any]:
-    labels = short_labels([workload.uuid for workload in problem.workloads])
+    labels = short_labels([w.uuid for w in problem.workloads if not w.slots])
+    for w in problem.workloads:
+        if w.slots:
+            labels[w.uuid] = "; ".join(f"{slot}, {target}" for target, slot in w.slots.items())
     definition = problem.record.value
     axes = [name for name, axis in definition.axes.items() if axis.type != "const"]
     heads = {
@@ -59,7 +62,7 @@ def problem_page(book: Book, links: Links, problem: ProblemRecords) -> dict[str,
         "bounds": [
             {
                 "head": heads[w.uuid],
-                "cells": [cell for t in book.targets for cell in bound_cells(links, w.bounds.get(t.name), t.name)],
+                "cells": [cell for target in book.targets for cell in bound_cells(links, w, target.name)],
             }
             for w in problem.workloads
         ],
@@ -94,7 +97,7 @@ def _results(
     for workload in problem.workloads:
         scores = workload.scores.get(target.name, ())
         head = heads[workload.uuid]
-        bound = replace(bound_cells(links, workload.bounds.get(target.name), target.name)[0], record="")
+        bound = replace(bound_cells(links, workload, target.name)[0], record="")
         same = len({(r.value.state, r.value.reason) for r in scores}) == 1
         if same and all(r.value.t_k is None and r.value.s is None for r in scores):
             rows.append(_result_row(book, links, head, bound, scores))

@@ -13,6 +13,7 @@ from typing import Any, Generic, Literal, TypeVar
 from pydantic import ConfigDict, Field
 
 from solbench.errors import IntegrityError
+from solbench.model.configuration import Configuration
 from solbench.model.definition import Definition
 from solbench.model.record import Value
 from solbench.model.release import Release, Section, TargetState
@@ -115,10 +116,16 @@ class WorkloadRecords:
     scores: Mapping[str, tuple[Record[Score], ...]]
     attestation: Record[dict[str, Any]] | None
     evidence: tuple[tuple[str, Descriptor], ...]
+    # Where a configuration generated it: its slot by target.
+    slots: Mapping[str, str]
 
     @property
     def uuid(self) -> str:
         return self.record.value.uuid
+
+    def on(self, target: str) -> bool:
+        """Whether the release has it for ``target``."""
+        return not self.slots or target in self.slots
 
 
 @dataclass(frozen=True)
@@ -146,6 +153,7 @@ class MeasurementSet:
 class TargetRecords:
     state: TargetState
     hardware: Record[dict[str, Any]] | None
+    configurations: tuple[Record[Configuration], ...]
     entries: tuple[Record[Entry], ...]
     sets: tuple[MeasurementSet, ...]
 
@@ -272,7 +280,9 @@ def _problems(reader: _Reader) -> tuple[ProblemRecords, ...]:
     workloads: dict[str, list[WorkloadRecords]] = {key: [] for key in definitions}
     bounds = _bounds(reader)
     scores = _scores(reader)
-    for name in sorted(reader.names("workloads", "workload"), key=_natural):
+    slots = _slots(reader)
+    order = {name: position for position, name in enumerate(slots)}
+    for name in sorted(reader.names("workloads", "workload"), key=lambda name: (order.get(name, -1), _natural(name))):
         key, uuid = name.rpartition("/")[::2]
         if key not in workloads:
             raise IntegrityError(f"workloads: {name!r} belongs to no problem")
@@ -301,6 +311,7 @@ def _problems(reader: _Reader) -> tuple[ProblemRecords, ...]:
                 {target: tuple(found) for target, found in sorted(scores.pop(name, {}).items())},
                 reader.read("einsums", attestation) if attestation in reader.stages.get("einsums", {}) else None,
                 tuple(evidence),
+                slots.get(name, {}),
             )
         )
     for lost in (*bounds, *scores):
@@ -309,6 +320,27 @@ def _problems(reader: _Reader) -> tuple[ProblemRecords, ...]:
         ProblemRecords(key, definition, tuple(solutions[key]), tuple(workloads[key]))
         for key, definition in definitions.items()
     )
+
+
+def _configurations(reader: _Reader) -> list[Record[Configuration]]:
+    found = []
+    for name in reader.names("workloads", "configuration"):
+        record = reader.read("workloads", name)
+        value = Configuration.load(record.value, name)
+        if name != value.name:
+            raise IntegrityError(f"workloads: {name!r} says that it is another configuration")
+        found.append(Record(name, record.descriptor, value))
+    return found
+
+
+def _slots(reader: _Reader) -> dict[str, dict[str, str]]:
+    """Slot of every generated workload by target, in the order of the configurations."""
+    slots: dict[str, dict[str, str]] = {}
+    for record in _configurations(reader):
+        for decision in record.value.decisions:
+            for slot in decision.workloads:
+                slots.setdefault(f"{decision.problem}/{slot.uuid}", {})[record.value.target] = slot.slot
+    return slots
 
 
 def _bounds(reader: _Reader) -> dict[str, dict[str, Record[Bound]]]:
@@ -353,13 +385,17 @@ def _targets(reader: _Reader, states: Iterable[TargetState]) -> tuple[TargetReco
         counts = (sum(n.startswith(prefix) for n in reader.names("timings", kind)) for kind in ("trace", "omission"))
         found = MeasurementSet(Record(name, record.descriptor, header), *counts)
         sets.setdefault(header.target, []).append(found)
+    configurations: dict[str, list[Record[Configuration]]] = {}
+    for configuration in _configurations(reader):
+        configurations.setdefault(configuration.value.target, []).append(configuration)
     targets = []
     for state in states:
         name = f"hardware/{state.target}"
         hardware = reader.read("bounds", name) if name in reader.stages.get("bounds", {}) else None
-        own_entries, own_sets = entries.pop(state.target, ()), sets.pop(state.target, ())
-        targets.append(TargetRecords(state, hardware, tuple(own_entries), tuple(own_sets)))
-    for lost in (*entries, *sets):
+        own_entries, own_sets = tuple(entries.pop(state.target, ())), tuple(sets.pop(state.target, ()))
+        own_configurations = tuple(configurations.pop(state.target, ()))
+        targets.append(TargetRecords(state, hardware, own_configurations, own_entries, own_sets))
+    for lost in (*configurations, *entries, *sets):
         raise IntegrityError(f"release: target {lost!r} has records and is not listed")
     return tuple(targets)
 

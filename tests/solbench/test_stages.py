@@ -14,6 +14,15 @@ from solbench.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parents[2]
 PROBLEMS = ("torch2hip/l1n23_softmax", "torch2hip/l1n1_square_matmul")
+PARAMETERS = """\
+release: published
+path: aten
+targets: [gfx1200]
+capacity_gib: {}
+protocol: full
+max_call_s: 0.25
+budget_s: 60.0
+"""
 COMPUTED = ("corpus", "workloads", "graphs", "einsums", "bounds", "timings", "scores", "release")
 
 
@@ -21,7 +30,7 @@ COMPUTED = ("corpus", "workloads", "graphs", "einsums", "bounds", "timings", "sc
 def workspace(tmp_path):
     for name in PROBLEMS:
         shutil.copytree(ROOT / "problems" / "AMD_AKA" / name, tmp_path / "problems" / "AMD_AKA" / name)
-    shutil.copy(ROOT / "params.yaml", tmp_path / "params.yaml")
+    (tmp_path / "params.yaml").write_text(PARAMETERS)
     return Workspace.at(tmp_path)
 
 
@@ -36,7 +45,7 @@ def root_of(workspace):
 @pytest.mark.slow
 def test_one_changed_workload_recomputes_one_and_a_rebuild_gives_the_same_root(workspace):
     first = run(workspace)
-    assert first["workloads"] == "8 workloads"
+    assert first["workloads"] == "8 workloads, 0 configurations"
     assert first["graphs"].startswith("8 workloads, 8 computed, 0 without")
     assert first["einsums"].startswith("8 graphs, 8 computed, 0 not")
     assert first["bounds"] == "8 of 8 bounds on gfx1200"
@@ -107,9 +116,7 @@ def test_an_unknown_operator_ends_without_a_bound_and_the_rest_goes_on(workspace
 def test_the_path_of_the_parameters_is_the_path_of_the_release(workspace):
     bounds = {}
     for path in ("aten", "torchview"):
-        (workspace.root / "params.yaml").write_text(
-            (ROOT / "params.yaml").read_text().replace("path: aten", f"path: {path}")
-        )
+        (workspace.root / "params.yaml").write_text(PARAMETERS.replace("path: aten", f"path: {path}"))
         done = run(workspace, ("corpus", "workloads", "graphs", "einsums", "bounds"))
         assert "8 computed" in done["graphs"] and "8 computed" in done["einsums"]
         for stage, kind in (("graphs", "operator-graph"), ("einsums", "einsum-graph")):
@@ -119,7 +126,65 @@ def test_the_path_of_the_parameters_is_the_path_of_the_release(workspace):
 
 
 def test_a_path_that_does_not_exist_is_refused(workspace):
-    (workspace.root / "params.yaml").write_text((ROOT / "params.yaml").read_text().replace("path: aten", "path: fx"))
-    run(workspace, ("corpus", "workloads"))
+    (workspace.root / "params.yaml").write_text(PARAMETERS.replace("path: aten", "path: fx"))
     with pytest.raises(InputError, match="path"):
-        run(workspace, ("graphs",))
+        run(workspace, ("corpus",))
+    assert not (workspace.root / "store" / "corpus.json").exists()
+
+
+@pytest.fixture
+def generated(workspace):
+    """The same with two Definitions of LLM_CORE and their rules."""
+    shutil.copytree(
+        ROOT / "problems" / "LLM_CORE",
+        workspace.problems / "LLM_CORE",
+        ignore=lambda folder, names: [
+            name
+            for name in names
+            if (Path(folder).name == "rules" or (Path(folder) / name / "defaults.yaml").exists())
+            and Path(name).stem not in ("norm_activation_rmsnorm", "position_rope_yarn")
+        ],
+    )
+    capacities = "targets: [gfx1200, gfx942]\ncapacity_gib: {gfx1200: 16, gfx942: 192}"
+    parameters = PARAMETERS.replace("targets: [gfx1200]\ncapacity_gib: {}", capacities)
+    (workspace.root / "params.yaml").write_text(parameters)
+    return workspace
+
+
+@pytest.mark.slow
+def test_generated_workloads_are_bound_on_their_own_target(generated):
+    done = run(generated)
+    assert done["workloads"] == "35 workloads, 2 configurations"
+    assert done["bounds"] == "52 of 52 bounds on gfx1200, gfx942"
+    targets: dict[str, set[str]] = {}
+    for name in generated.store.index("bounds"):
+        workload, _, target = name.rpartition("@")
+        targets.setdefault(workload, set()).add(target)
+    # The largest tensor limits the one, the memory class the other.
+    shared = [targets[name] for name in targets if "/norm_activation_rmsnorm/" in name]
+    own = [targets[name] for name in targets if "/position_rope_yarn/" in name]
+    assert len(shared) == 9 and all(found == {"gfx1200", "gfx942"} for found in shared)
+    assert len(own) == 18 and all(len(found) == 1 for found in own)
+    release = generated.store.items("release", "release")
+    (value,) = (value for _, _, value in release)
+    assert value["problems"] == 4 and value["workloads"] == 35
+    assert [(state["target"], state["bounds"], state["workloads"]) for state in value["targets"]] == [
+        ("gfx1200", 26, 26),
+        ("gfx942", 26, 26),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "names"),
+    [
+        ("gfx1200: 16", "gfx1200: 17", "capacity_gib.gfx1200"),
+        ("gfx942: 192", "gfx941: 192", "gfx941"),
+    ],
+)
+def test_a_wrong_capacity_is_one_line_and_changes_nothing(generated, old, new, names):
+    path = generated.root / "params.yaml"
+    path.write_text(path.read_text().replace(old, new))
+    with pytest.raises(InputError) as caught:
+        run(generated, ("corpus",))
+    assert names in str(caught.value) and "\n" not in str(caught.value)
+    assert not (generated.root / "store" / "corpus.json").exists()
