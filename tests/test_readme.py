@@ -27,7 +27,7 @@ def test_commands_named_in_the_readme_exist():
 
 
 def test_paths_named_in_the_documents_exist():
-    for document in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "docs/solar.md"):
+    for document in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "docs/solar.md", "docs/problems.md"):
         text = (ROOT / document).read_text()
         for path in re.findall(r"`((?:solbench|solar|tests|docs|problems|site_templates|measurements)/[\w./]*)`", text):
             assert (ROOT / path).exists(), f"{document}: {path}"
