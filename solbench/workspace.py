@@ -119,6 +119,33 @@ def replace_folder(temporary: Path, final: Path) -> None:
         os.rename(temporary, final)
 
 
+def require_absent(folder: Path) -> None:
+    """Raise :class:`InputError` unless ``folder`` is not there and the folder that it would be in is."""
+    if os.path.lexists(folder):
+        raise InputError(str(folder), "exists already; name a new folder")
+    if not folder.absolute().parent.is_dir():
+        raise InputError(str(folder.parent), "no such folder")
+
+
+@contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """A temporary sibling that takes the name ``folder``, which is not there yet, once the block ends well.
+
+    However the block ends else, nothing is left; only a kill leaves the sibling, whose name starts with a dot.
+    """
+    require_absent(folder)
+    try:
+        temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.absolute().parent))
+    except OSError as error:
+        raise InputError(str(folder), f"cannot be made: {error.strerror}") from None
+    try:
+        yield temporary
+        temporary.chmod(0o755)
+        os.rename(temporary, folder)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
 def write_file(path: Path, data: bytes) -> None:
     """Write ``path`` whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)

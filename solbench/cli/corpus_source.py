@@ -20,7 +20,7 @@ _folder = click.Path(path_type=Path, file_okay=False)
 
 
 @click.command("fetch-source")
-@click.argument("folder", type=_folder)
+@click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--repository", help="Another address of the same source.  [default: the manifest's]")
 @_corpus
 @_root
@@ -40,7 +40,7 @@ def fetch_source(folder: Path, repository: str | None, name: str, root: Path) ->
 
 @click.command()
 @click.option("--target", required=True, help="A target of the corpus's manifest, such as gfx1200.")
-@click.option("--output", required=True, type=_folder, help="The folder to write; a new one.")
+@click.option("--output", required=True, type=click.Path(path_type=Path), help="The folder to write; a new one.")
 @click.option("--timeout", type=click.FloatRange(min=1), default=120.0, show_default=True, help="Seconds a workload.")
 @click.option("--memory-gib", type=click.IntRange(min=1), default=4, show_default=True, help="Memory of a probe.")
 @_corpus

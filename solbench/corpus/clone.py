@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import tempfile
 from pathlib import Path
 
 from solbench.corpus.manifest import Corpus, unbound
 from solbench.errors import InputError, UndecidedError
-from solbench.workspace import replace_folder
+from solbench.workspace import new_folder
 
 FETCH_LIMIT_S = 900.0
 # Whatever a person's configuration says: no hooks, no prompts, the bytes as they were committed.
@@ -23,13 +22,9 @@ def fetch_source(corpus: Corpus, folder: Path, repository: str | None = None) ->
     ``repository``: another address of the same source. Nothing is left behind where it fails: :class:`InputError` for
     an existing folder, :class:`UndecidedError` where git or the network does not do it, or other files came.
     """
-    if folder.is_symlink() or folder.exists():
-        raise InputError(str(folder), "is there already; name a new folder")
     source = corpus.manifest.source
     address = repository or source.repository
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    try:
+    with new_folder(folder) as temporary:
         _git("init", "--quiet", "--template=", str(temporary))
         try:
             _git("-C", str(temporary), "fetch", "--quiet", "--depth=1", "--", address, source.revision)
@@ -42,9 +37,6 @@ def fetch_source(corpus: Corpus, folder: Path, repository: str | None = None) ->
         found = binding(corpus, temporary)
         if found:
             raise UndecidedError(f"{address}: not the pinned source: {found[0]} ({len(found)} differences)")
-        replace_folder(temporary, folder)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
     return source.revision
 
 

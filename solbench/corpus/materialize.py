@@ -24,7 +24,7 @@ from solbench.errors import InputError, SolbenchError
 from solbench.model.definition import storage_bytes
 from solbench.model.record import Value
 from solbench.model.workload import Workload
-from solbench.workspace import replace_folder
+from solbench.workspace import new_folder, require_absent
 
 SCHEMA: Final = "solbench.materialization.v1"
 MATERIALIZATION: Final = "materialization.json"
@@ -72,14 +72,11 @@ def materialize(corpus: Corpus, target: str, output: Path, probe: Probe) -> list
 
     :class:`InputError` where the corpus is not what its manifest pins, the target is unknown, or ``output`` exists.
     """
-    if output.is_symlink() or output.exists():
-        raise InputError(str(output), "is there already; name a new folder")
+    require_absent(output)
     rules = target_rules(corpus, target)
     require_pinned(corpus)
     decisions = [decision for problem in corpus.problems for decision in _decide(corpus, problem, rules, probe)]
-    output.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{output.name}-", dir=output.parent))
-    try:
+    with new_folder(output) as temporary:
         written = {}
         for problem in corpus.problems:
             name = folder_name(corpus, problem)
@@ -100,9 +97,6 @@ def materialize(corpus: Corpus, target: str, output: Path, probe: Probe) -> list
             problems=written,
         )
         (temporary / MATERIALIZATION).write_text(json.dumps(record.as_dict(), indent=1) + "\n")
-        replace_folder(temporary, output)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
     return decisions
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from solbench import store
 from solbench.errors import InputError
-from solbench.workspace import Workspace, stage_output, write_file
+from solbench.workspace import Workspace, new_folder, stage_output, write_file
 
 
 def names(folder):
@@ -67,3 +70,49 @@ def test_local_finds_its_checkout_and_parameters_are_linted(tmp_path):
         Workspace.at(tmp_path).parameters()
     with pytest.raises(InputError, match="problems"):
         Workspace.at(tmp_path / "local" / "x")
+
+
+def test_a_new_folder_is_whole_or_not_there(tmp_path):
+    out = tmp_path / "out"
+    with new_folder(out) as temporary:
+        (temporary / "file").write_text("x")
+        assert not out.exists()
+    assert [path.name for path in tmp_path.rglob("*")] == ["out", "file"]
+    assert out.stat().st_mode & 0o777 == 0o755
+    with pytest.raises(RuntimeError), new_folder(tmp_path / "other"):
+        raise RuntimeError
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("folder", "exists already; name a new folder"),
+        ("file", "exists already; name a new folder"),
+        ("link", "exists already; name a new folder"),
+        ("none/out", "no such folder"),
+        ("/proc/out", "/proc/out: cannot be made: "),
+    ],
+)
+def test_a_new_folder_that_cannot_be(tmp_path, name, said):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "link").symlink_to("nowhere")
+    with pytest.raises(InputError, match=said), new_folder(tmp_path / name):
+        raise AssertionError
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder", "link"]
+
+
+def test_a_kill_leaves_no_half_of_a_new_folder(tmp_path):
+    code = """
+import os, pathlib
+from solbench.workspace import new_folder
+with new_folder(pathlib.Path("out")) as temporary:
+    (temporary / "half").write_text("x")
+    os.kill(os.getpid(), 9)
+"""
+    assert subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=False).returncode == -9
+    (left,) = tmp_path.iterdir()
+    assert left.name.startswith(".out-")
+    with new_folder(tmp_path / "out"):  # the next one has its way
+        pass

@@ -7,11 +7,11 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from solbench.corpus.document import read_json, read_json_lines
-from solbench.corpus.exchange.folders import Item, files_below, new_folder, write_corpus, write_text
+from solbench.corpus.exchange.folders import Item, files_below, write_corpus, write_text
 from solbench.corpus.exchange.form import FLASHINFER_TRACE, Form
 from solbench.corpus.exchange.inward import definition_in, mapping, refuse_twins, solution_in, workloads_in
 from solbench.corpus.exchange.notes import Carried, Notes
@@ -21,6 +21,7 @@ from solbench.corpus.load import Problem
 from solbench.errors import InputError
 from solbench.model.definition import Definition
 from solbench.model.record import NAME
+from solbench.workspace import new_folder
 
 # Outputs that are random draws are compared as distributions there.
 _STATISTICAL = "sampling"
@@ -50,10 +51,14 @@ def read_flashinfer_trace(source: Path, output: Path) -> Carried:
             raise InputError(f"{name}: name", f"{title!r} is defined twice")
         definitions[title] = definition
     rows = _rows(source, groups["workloads"], definitions, notes)
-    solutions = {name: _solution_files(source, groups["solutions"], name) for name in definitions}
-    strangers = set(groups["solutions"]) - {path for paths in solutions.values() for path, _ in paths}
-    for name in sorted(strangers):
-        notes.unsupported(name, "is a solution of no definition that is here")
+    solutions: dict[Any, list[tuple[str, Any]]] = {title: [] for title in definitions}
+    for name in groups["solutions"]:
+        value = mapping(read_json(source / name), name)
+        # Their loader goes by this field; folders are a custom.
+        if value.get("definition") in definitions:
+            solutions[value["definition"]].append((name, value))
+        else:
+            notes.unsupported(name, "is a solution of no definition that is here")
     items = []
     for title, definition in definitions.items():
         if definition is None:
@@ -112,11 +117,6 @@ def _rows(
                 continue
             rows.setdefault(title, []).append((where, fields.get("workload")))
     return rows
-
-
-def _solution_files(source: Path, names: Sequence[str], title: str) -> list[tuple[str, Any]]:
-    """(path, solution) of those that stand in the folder of ``title``: solutions/<author>/<op>/<definition>/."""
-    return [(name, read_json(source / name)) for name in names if PurePosixPath(name).parent.name == title]
 
 
 def write_flashinfer_trace(

@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -23,6 +21,7 @@ from solbench.model.definition import SCHEMA, Definition
 from solbench.model.solution import Solution
 from solbench.model.workload import Workload
 from solbench.release.paths import clashes, problems_of
+from solbench.workspace import new_folder
 
 MAX_FILES = 200_000
 MAX_TENSOR_FILE_BYTES = 4 * 2**30
@@ -73,23 +72,6 @@ def plain_path(text: str, where: str) -> str:
     if broken is not None or any(part.startswith(".") or len(part) > 255 for part in path.split("/")):
         raise InputError(where, f"{text!r} is not a plain relative path ({broken or 'hidden, or too long'})")
     return path
-
-
-@contextmanager
-def new_folder(output: Path) -> Iterator[Path]:
-    """A temporary sibling that takes the name ``output`` once the block ends well; ``output`` must not exist yet."""
-    if os.path.lexists(output):
-        raise InputError(str(output), "exists; name another folder")
-    if not output.absolute().parent.is_dir():
-        raise InputError(str(output.parent), "no such folder")
-    temporary = Path(tempfile.mkdtemp(prefix=f".{output.name}-", dir=output.absolute().parent))
-    try:
-        yield temporary
-        temporary.chmod(0o755)
-        os.rename(temporary, output)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
 
 
 def write_corpus(items: Sequence[Item], output: Path, notes: Notes) -> Carried:

@@ -1,8 +1,10 @@
 """A corpus's manifest, source, materialization and oracles, on a small corpus bound to a git repository made here."""
 
+import errno
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -177,11 +179,14 @@ def test_changed_files_are_named_and_nothing_is_written(
     ],
 )
 def test_a_corrupt_manifest_is_one_line(
-    root: Path, capsys: pytest.CaptureFixture[str], change: Callable[[dict], object], said: str
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], change: Callable[[dict], object], said: str
 ) -> None:
     edit(root / "FAKE" / "manifest.yaml", change)
-    code, line = refused(capsys, "audit", root)
-    assert code == 2 and said in line and "manifest.yaml" in line
+    for arguments in (["audit"], ["audit", "--pin"], ["materialize", "--target", "wide", "--output", tmp_path / "out"]):
+        verb, *options = arguments
+        code, line = refused(capsys, verb, root, *options)
+        assert code == 2 and said in line and "manifest.yaml" in line
+    assert not (tmp_path / "out").exists()
 
 
 def test_audit_sees_what_the_manifest_has_otherwise(root: Path) -> None:
@@ -258,6 +263,45 @@ def test_materialize_decides_every_workload(root: Path, tmp_path: Path, capsys: 
     assert refused(capsys, "materialize", root, "--target", "small", "--output", out)[0] == 2
     code, line = refused(capsys, "materialize", root, "--target", "gfx0", "--output", tmp_path / "new")
     assert code == 2 and "wide, small" in line and not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("there", ["folder", "file", "link"])
+def test_what_is_there_stays(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], there: str) -> None:
+    out = tmp_path / "out"
+    make_it = {"folder": out.mkdir, "file": lambda: out.write_text("x"), "link": lambda: out.symlink_to("nowhere")}
+    make_it[there]()
+    before = sorted(path for path in tmp_path.rglob("*"))
+    for arguments in (["materialize", root, "--target", "wide", "--output", out], ["fetch-source", root, out]):
+        code, line = refused(capsys, *arguments)
+        assert code == 2 and f"{out}: exists already; name a new folder" in line
+    assert sorted(path for path in tmp_path.rglob("*")) == before
+
+
+def test_materialize_on_a_full_disk_leaves_nothing(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(source: Path, target: Path) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(target))
+
+    monkeypatch.setattr(shutil, "copyfile", full)
+    before = sorted(tmp_path.iterdir())
+    code, line = refused(capsys, "materialize", root, "--target", "small", "--output", tmp_path / "out")
+    assert code == 3 and "No space left on device (free some space and run again)" in line
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_workload_without_an_axis_is_one_line(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sizes = root / "FAKE" / "tiny" / "scaled" / "workloads.yaml"
+    sizes.write_text(sizes.read_text().replace("{M: 4096}", "{}"))
+    manifest = (root / "FAKE" / "manifest.yaml").read_bytes()
+    for arguments in (
+        ["audit", root],
+        ["audit", root, "--pin"],
+        ["materialize", root, "--target", "wide", "--output", tmp_path / "out"],
+    ):
+        code, line = refused(capsys, *arguments)
+        assert code == 2 and f"{sizes}: workloads[1]: axes.M: is not bound" in line
+    assert (root / "FAKE" / "manifest.yaml").read_bytes() == manifest and not (tmp_path / "out").exists()
 
 
 def test_audit_of_a_materialization(root: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 import sys
 from pathlib import Path
@@ -59,7 +60,7 @@ def test_writes_a_corpus(root, tmp_path, capsys):
     assert "4 of 4 Definitions, 36 workloads for gfx1200 in the 16 GiB class" in capsys.readouterr().out
     view = load_yaml(tmp_path / "out" / "view.yaml")
     assert (view["target"], view["capacity_class_gib"], view["profiles"]) == ("gfx1200", 16, ["core"])
-    decisions = {row["name"]: row for row in view["decisions"]}
+    decisions = {row["problem"].rpartition("/")[2]: row for row in view["decisions"]}
     assert set(decisions) == set(KEPT)
     assert decisions["advanced_attention_indexed_sparse"]["status"] == "profile_not_selected"
     problems = {problem.definition.name: problem for problem in load_corpus(tmp_path / "out")}
@@ -187,6 +188,23 @@ def test_existing_output_stays(root, tmp_path, capsys):
     assert call(root, "--capacity", "16GiB") == 2
     assert "exists already; name a new folder" in capsys.readouterr().err
     assert files(tmp_path / "out") == {"mine": b"x"}
+
+
+def test_a_full_disk_leaves_nothing(root, tmp_path, capsys, monkeypatch):
+    copied = []
+
+    def full(source, target):
+        copied.append(target)
+        if len(copied) == 4:
+            raise OSError(errno.ENOSPC, "No space left on device", str(target))
+        Path(target).write_bytes(Path(source).read_bytes())
+
+    monkeypatch.setattr(shutil, "copyfile", full)
+    assert call(root, "--capacity", "16GiB") == 3
+    error = capsys.readouterr().err
+    assert "No space left on device (free some space and run again)" in error
+    assert error.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["problems"]
 
 
 def test_every_definition_takes_its_nine_workloads(rules, tmp_path):
