@@ -14,6 +14,7 @@ from solar.bound.demand import is_pointwise_linear
 from solar.bound.expansion import view_forms
 from solar.bound.networks import Form, Network, NotALinearMapError
 from solar.bound.regions import everything
+from solar.bound.views import groups_of
 from solar.einsum import Op, Program
 
 # Strictly, so that they leave the place of an extremum alone.
@@ -40,30 +41,43 @@ def cancelled(program: Program) -> frozenset[tuple[str, int]]:
     return frozenset(found)
 
 
+def ordered(program: Program) -> frozenset[str]:
+    """Subtractions of, and divisions by, the same for all that is compared: an extremum of the result, or its largest
+    few, are those of the operand. Only extrema and sorts along one dimension read them, through monotone functions."""
+    outputs = {name for _, name in program.outputs}
+    return frozenset(name for name, _ in _ranked(program, program.producers(), program.consumers(), outputs, False))
+
+
 def _ranked(
-    program: Program, producers: Mapping[str, Op], readers: Mapping[str, list[Op]], outputs: set[str]
-) -> set[tuple[str, int]]:
-    """Subtrahends and divisors, the same for all that is compared, where only the place of an extremum counts."""
+    program: Program, producers: Mapping[str, Op], readers: Mapping[str, list[Op]], outputs: set[str],
+    places: bool = True,
+) -> set[tuple[str, int]]:  # fmt: skip
+    """Subtrahends and divisors, the same for all that is compared. ``places``: only where the values of the extrema or
+    of what is sorted do not count."""
     found: set[tuple[str, int]] = set()
     unread: set[str] = set()
     compared: dict[str, int] = {}  # results that count only by their order along a dimension
     for op in reversed(program.ops):
+        if op.kind == "sort" and not any(name in outputs or readers[name] for name in op.outputs):
+            unread.add(op.name)
         if len(op.outputs) != 1 or op.outputs[0] in outputs:
             continue
         output = op.outputs[0]
         along: set[int | None] = set()
         for reader in readers[output]:
             for position, name in enumerate(reader.operands):
-                if name != output or reader.name in unread or (reader.name, position) in found:
+                if name != output or reader.name in unread or (places and (reader.name, position) in found):
                     continue
-                place = reader.kind == "reduce" and reader.function in ("argmax", "argmin")
-                along.add(reader.attributes["dims"][0] if place else compared.get(reader.name))
+                if reader.name in compared and position == 0:
+                    along.add(_before(program, reader, compared[reader.name]))
+                else:
+                    along.add(_compared_along(reader, readers, outputs, places))
         if not along:
             unread.add(op.name)
         dim = along.pop() if len(along) == 1 else None
         if dim is None:
             continue
-        if op.function in INCREASING or (op.kind == "cast" and is_pointwise_linear(program, op)):
+        if op.function in INCREASING or (op.kind == "cast" and is_pointwise_linear(program, op)) or op.kind == "view":
             compared[op.name] = dim
         elif op.kind == "map" and op.function in ("sub", "div") and len(op.operands) == 2:
             value, other = (program.tensors[name].shape for name in op.operands)
@@ -73,6 +87,32 @@ def _ranked(
                 compared[op.name] = dim
                 found.add((op.name, 1))
     return found
+
+
+def _compared_along(
+    reader: Op, readers: Mapping[str, list[Op]], outputs: set[str], places: bool
+) -> int | None:  # fmt: skip
+    """The dimension along which an op only compares, if it does; ``places``: and gives no values."""
+    if reader.kind == "sort":
+        values = reader.outputs[0]
+        return None if places and (values in outputs or readers[values]) else int(reader.attributes["dim"])
+    extrema = ("argmax", "argmin") if places else ("argmax", "argmin", "amax", "amin")
+    if reader.kind != "reduce" or reader.function not in extrema or len(reader.attributes["dims"]) != 1:
+        return None
+    return int(reader.attributes["dims"][0])
+
+
+def _before(program: Program, op: Op, dim: int) -> int | None:
+    """The dimension of an operand that a dimension of the result is, whole."""
+    if op.kind != "view":
+        return dim
+    shape, given = (program.tensors[name].shape for name in (op.outputs[0], op.operands[0]))
+    if op.function == "permute":
+        return int(op.attributes["dims"][dim])
+    if op.function not in ("squeeze", "unsqueeze", "reshape") or 0 in shape:
+        return None
+    matching = [right for left, right in groups_of(shape, given) if left == [dim]]
+    return matching[0][0] if matching and len(matching[0]) == 1 else None
 
 
 def _is_positive(producers: Mapping[str, Op], name: str) -> bool:

@@ -28,6 +28,7 @@ from solar.bound.facts import Facts
 from solar.bound.formats import Prices
 from solar.bound.networks import FREE, Cost, Factor, Form, Network, cheapest
 from solar.bound.regions import Region
+from solar.bound.reuse import Made, made_before, repeated
 from solar.bound.symmetry import one_triangle, plain
 from solar.einsum import Program
 
@@ -58,8 +59,14 @@ def price_contractions(
     grown = {name: grow_region(chains, name, demand.rooted[name]) for name in roots}
     grown |= {name: grow_region(chains, name, demand.needed[name]) for name in shared}
     merged = _merging(chains, roots)
-    costs = _cheapest_total(chains, roots, shared, grown, merged)
     order = {op.outputs[0]: i for i, op in enumerate(program.ops) if op.outputs}
+    named = sorted(grown, key=order.__getitem__)
+    # Each order of what is made before what gives a lower bound: the better one counts.
+    tried = [made_before(chains, names, grown, frozenset(shared)) for names in (named, named[::-1])]
+    if tried[0] == tried[1]:
+        del tried[1]
+    found = [_cheapest_total(chains, roots, shared, grown, merged, made) for made in tried]
+    costs = max(found, key=lambda costs: sum(costs[name].seconds for name in named if name in costs))
     result = []
     for name in sorted(costs, key=order.__getitem__):
         cost = costs[name]
@@ -135,7 +142,7 @@ def _merging(chains: Chains, roots: Sequence[str]) -> dict[str, _Addend]:
 
 def _cheapest_total(
     chains: Chains, roots: Sequence[str], shared: Sequence[str],
-    grown: Mapping[str, list[list[Network]]], merged: Mapping[str, _Addend],
+    grown: Mapping[str, list[list[Network]]], merged: Mapping[str, _Addend], made: Made,
 ) -> dict[str, Cost]:  # fmt: skip
     """Cost of every root, and of the shared intermediates that are worth having, at the cheapest choice of these."""
     result: dict[str, Cost] = {}
@@ -145,7 +152,7 @@ def _cheapest_total(
         behind = {g for nets in grown[name] for net in nets for f in net.factors for g, _ in f.groups}
         key = (name, existing & behind - {name})
         if key not in memo:
-            memo[key] = _cost(chains, grown[name], key[1])
+            memo[key] = _cost(chains, grown[name], key[1], made)
         return memo[key]
 
     for members, candidates in _clusters(roots, shared, grown, merged):
@@ -161,7 +168,7 @@ def _cheapest_total(
             costs = {name: cost_of(name, existing) for name in members}
             if len(candidates) <= LARGEST_SHARING:
                 costs |= {name: cost_of(name, existing) for name in chosen}
-            _merge_sums(chains, costs, grown, merged, existing)
+            _merge_sums(chains, costs, grown, merged, existing, made)
             seconds = sum(costs[name].seconds for name in sorted(costs))
             if best is None or seconds < best_seconds:
                 best, best_seconds = costs, seconds
@@ -198,25 +205,34 @@ def _clusters(
     return list(clusters.values())
 
 
-def _cost(chains: Chains, grown: Sequence[Sequence[Network]], existing: frozenset[str]) -> Cost:
+def _cost(chains: Chains, grown: Sequence[Sequence[Network]], existing: frozenset[str], made: Made) -> Cost:
     """All blocks of a root; of several alternatives the dearest, for each leaves something out."""
     total = FREE
     for alternatives in grown:
-        prices = (_price(chains, net, existing, alone=len(grown) == 1) for net in alternatives)
+        prices = (
+            _price(chains, net, existing, made.get(id(net), frozenset()), alone=len(grown) == 1) for net in alternatives
+        )
         total = total.plus(max(prices, key=lambda c: c.seconds))
     return total
 
 
 def _price(
-    chains: Chains, net: Network, existing: frozenset[str], count_scalings: bool = False, alone: bool = True
-) -> Cost:
+    chains: Chains, net: Network, existing: frozenset[str], made: frozenset[int] = frozenset(),
+    count_scalings: bool = False, alone: bool = True,
+) -> Cost:  # fmt: skip
+    structure, facts = chains.structure, chains.facts
+    if any(factor.tensor in structure.vanishing for factor in net.factors):
+        return FREE
     return cheapest(
         net,
         chains.prices,
         chains.sources.__getitem__,
-        free=lambda factor: factor.tensor in chains.facts.fixed,
+        free=lambda factor: factor.tensor in facts.fixed,
         available=existing.__contains__,
         repeats=chains.repeating.__contains__,
+        alike=repeated(chains, net),
+        made=made,
+        values=lambda name: structure.own[name] if structure.poor(facts, name) else None,
         count_scalings=count_scalings,
         symmetric=partial(one_triangle, net, [plain(chains, net, factor) for factor in net.factors], alone),
     )
@@ -224,7 +240,7 @@ def _price(
 
 def _merge_sums(
     chains: Chains, costs: dict[str, Cost], grown: Mapping[str, list[list[Network]]], merged: Mapping[str, _Addend],
-    existing: frozenset[str],
+    existing: frozenset[str], made: Made,
 ) -> None:  # fmt: skip
     groups: dict[str, list[str]] = {}
     for name, addend in merged.items():

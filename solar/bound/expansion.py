@@ -15,6 +15,7 @@ from solar.bound.facts import Facts, scalars_of
 from solar.bound.formats import Prices
 from solar.bound.networks import Factor, Form, Network, NotALinearMapError, reshape_forms
 from solar.bound.regions import Block, Pair, Region
+from solar.bound.structure import Structure, structure_of
 from solar.einsum import Op, Program
 
 # Alternatives (which addend of a sum inside a product to follow) that are tried out.
@@ -35,6 +36,7 @@ class Chains:
     bearing: frozenset[str] = field(init=False)
     settled: frozenset[str] = field(init=False)
     repeating: frozenset[str] = field(init=False)
+    structure: Structure = field(init=False)
 
     def __post_init__(self) -> None:
         self.producers = self.program.producers()
@@ -42,6 +44,7 @@ class Chains:
         self.bearing = bearing_tensors(self.program)
         self.settled = _settled(self)
         self.repeating = _repeating(self.program)
+        self.structure = structure_of(self.program, self.facts)
 
 
 def _repeating(program: Program) -> frozenset[str]:
@@ -175,31 +178,18 @@ def _grow(chains: Chains, net: Network, root: str) -> list[Network]:
 
 
 def _once(chains: Chains, net: Network) -> None:
-    """Equal rows of a factor, of copies or of a gather by known indices, are multiplied once."""
+    """Equal slices, of copies, broadcasts or a gather by known indices, are multiplied once: along an index as many
+    count as the factor with the most different ones has."""
+    most: dict[str, int] = {}
     for factor in net.factors:
-        op = chains.producers.get(factor.tensor)
-        if op is None or op.kind not in ("copy", "index"):
-            continue
-        others = {index for other in net.factors if other is not factor for index in other.indices}
-        for dim, extent in enumerate(chains.program.tensors[factor.tensor].shape):
-            index = factor.forms[dim].index
-            if index is not None and index not in others and net.sets[index].extent == extent:
-                different = _different(chains.program, op, dim, extent)
-                if different < extent:
-                    net.limit(factor.forms[dim], ax.unknown(extent, different))
-
-
-def _different(program: Program, op: Op, dim: int, extent: int) -> int:
-    """At most so many different slices of an op's result along a dimension."""
-    if op.function == "repeat":
-        return extent // int(op.attributes["repeats"][dim])
-    known = program.values.get(op.operands[1]) if len(op.operands) == 2 else None
-    first = op.function == "index_select" or (
-        op.function == "index" and len(program.tensors[op.operands[1]].shape) == 1
-    )
-    if first and known is not None and dim == op.attributes.get("dim", op.attributes.get("dims", [None])[0]):
-        return len(set(known))
-    return extent
+        shape = chains.program.tensors[factor.tensor].shape
+        for form, count, extent in zip(factor.forms, chains.structure.different[factor.tensor], shape, strict=True):
+            for name, _ in form.terms:
+                whole = form.index is not None and net.sets[name].extent == extent
+                most[name] = max(most.get(name, 0), count if whole else net.sets[name].extent)
+    for name, count in most.items():
+        if count < net.sets[name].extent:
+            net.limit(Form(((name, 1),)), ax.unknown(net.sets[name].extent, count))
 
 
 def _without_repetition(chains: Chains, factor: Factor) -> Factor:
@@ -241,7 +231,7 @@ def _expand(chains: Chains, net: Network, factor: Factor, root: str) -> list[lis
     """What a factor is a product of (one list a choice), or None if it stays."""
     name = factor.tensor
     if name not in chains.bearing:
-        return _outer(chains, factor)
+        return _take_apart(chains, net, factor)
     if name != root and name in chains.settled:
         return None
     op = chains.producers[name]
@@ -260,16 +250,40 @@ def _expand(chains: Chains, net: Network, factor: Factor, root: str) -> list[lis
     return _expand_map(chains, net, factor, op)
 
 
-def _outer(chains: Chains, factor: Factor) -> list[list[Factor]] | None:
-    """The two smaller factors of a broadcast product that nothing needs as such."""
-    op = chains.producers.get(factor.tensor)
-    tensors = chains.program.tensors
-    if op is None or op.kind != "map" or op.function != "mul" or len(op.operands) != 2:
+def _take_apart(chains: Chains, net: Network, factor: Factor) -> list[list[Factor]] | None:
+    """What a tensor is made of that fewer values than elements decide: an outer or a Kronecker product, a sum of such,
+    windows of something smaller. None where it stays."""
+    op, tensors = chains.producers.get(factor.tensor), chains.program.tensors
+    if op is None:
         return None
-    needed = any(not block.empty for block in chains.demand.rooted.get(factor.tensor, ()))
-    if needed or any(tensors[name].elements >= tensors[factor.tensor].elements for name in op.operands):
+    shapes = [tensors[name].shape for name in op.operands]
+    outer = (
+        op.function == "mul"
+        and len(shapes) == 2
+        and all(tensors[name].elements < tensors[factor.tensor].elements for name in op.operands)
+    )
+    if not outer and not chains.structure.poor(chains.facts, factor.tensor):
         return None
-    return [[replace(factor, tensor=name, forms=aligned(factor.forms, tensors[name].shape)) for name in op.operands]]
+    if op.kind == "view":
+        tried = net.copy()
+        try:
+            forms = view_forms(tried, op, factor.forms, shapes[0], tensors[factor.tensor].shape)
+        except NotALinearMapError:
+            return None
+        net.adopt(tried)
+        if op.function == "unfold" and op.attributes["step"] == 1:
+            position, tap = factor.forms[op.attributes["dim"]], factor.forms[-1].index
+            if position.terms and tap is not None and tap not in net.output:
+                taps = tensors[factor.tensor].shape[-1]
+                net.windows.append((frozenset(name for name, _ in position.terms), tap, taps))
+        return [[replace(factor, tensor=op.operands[0], forms=forms)]]
+    if not is_pointwise_linear(chains.program, op) or op.function in ("tril", "triu"):
+        return None
+    parts = [
+        replace(factor, tensor=name, forms=aligned(factor.forms, shape))
+        for name, shape in zip(op.operands, shapes, strict=True)
+    ]
+    return [[part] for part in parts] if op.function in ("add", "sub") else [parts]
 
 
 def _expand_map(chains: Chains, net: Network, factor: Factor, op: Op) -> list[list[Factor]] | None:

@@ -214,7 +214,7 @@ def _kept(op: Op, dtype: str, before: Op | None) -> str | None:
     elif op.function == "bitwise_right_shift" and isinstance(low, int):
         low, high = (0, 2 ** max(0, DTYPE_BITS[dtype] - low) - 1)
     elif op.function != "clamp" or (
-        dtype.startswith("float") and (before is None or before.function not in _ROUNDINGS)
+        dtype.startswith(("float", "bfloat")) and (before is None or before.function not in _ROUNDINGS)
     ):
         return None
     if not isinstance(low, (int, float)) or not isinstance(high, (int, float)):

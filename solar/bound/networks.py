@@ -118,6 +118,10 @@ class Network:
             list(self.scales), dict(self.renames), self.fresh, self.broken,
         )  # fmt: skip
 
+    def adopt(self, other: Network) -> None:
+        """Become a copy that was tried out."""
+        vars(self).update(vars(other))
+
     def new_group(self, tensor: str) -> tuple[str, int]:
         self.fresh += 1
         return tensor, self.fresh
@@ -311,29 +315,33 @@ def _points(net: Network, indices: frozenset[str]) -> int:
 
 def cheapest(
     net: Network, prices: Prices, dtype_of: Callable[[str], str], *, free: Callable[[Factor], bool],
-    available: Callable[[str], bool], repeats: Callable[[str], bool], count_scalings: bool = False,
+    available: Callable[[str], bool], repeats: Callable[[str], bool], alike: Sequence[tuple[int, int]] = (),
+    made: frozenset[int] = frozenset(), values: Callable[[str], int | None] = lambda _: None,
+    count_scalings: bool = False,
     symmetric: Callable[[Step, tuple[int, int], tuple[frozenset[str], frozenset[str]]], Step] | None = None,
 ) -> Cost:  # fmt: skip
     """Cheapest order of a network.
 
     ``free``: factors that need no work to multiply (their contents are known beforehand). ``available``: tensors that
     exist anyway, so that the factors expanded from them need no product. ``repeats``: tensors that may hold one row
-    many times, so that a kernel can bring what it is multiplied with together to a matrix. ``count_scalings``: charge
-    steps without a sum as well. ``symmetric``: a step, its parts and their open indices -> the step, less the products
-    that appear twice. A network of too many factors costs its largest unavoidable term: every element of a
-    factor, and of the output, takes part in a product.
+    many times, so that a kernel can bring what it is multiplied with together to a matrix. ``alike``: pairs of products
+    that may be one; of two parts with one of them each the dearer counts (``a @ a @ a @ a`` by squaring). ``made``:
+    products that exist anyway, as sets of factors. ``values``: of a tensor that fewer values than elements decide, how
+    many. ``count_scalings``: charge steps without a sum as well. ``symmetric``: a step, its parts and their open
+    indices -> the step, less the products that appear twice. A network of too many factors costs its largest
+    unavoidable term: every element of a factor, and of the output, takes part in a product.
     """
     factors = net.factors
     n = len(factors)
     outer = frozenset(net.output)
+    decided = [values(factor.tensor) for factor in factors]
+    if n > 1 and any(count is not None for count in decided):
+        return _unavoidable(net, prices, dtype_of, decided)
     if net.broken and n:
         return _unavoidable(net, prices, dtype_of)
     if n < 2:
         return FREE
-    where: dict[str, int] = {}
-    for i, factor in enumerate(factors):
-        for name in factor.indices:
-            where[name] = where.get(name, 0) | 1 << i
+    where = _holders(net)
     everything = (1 << n) - 1
     masks = _masks(n, where)
     if masks is None:
@@ -358,24 +366,41 @@ def cheapest(
     counts: dict[frozenset[str], int] = {}
     best: dict[int, Cost] = {}
     for mask in masks:
-        if mask & (mask - 1) == 0 or mask & ~known == 0 or mask in whole_groups:
+        if mask & (mask - 1) == 0 or mask & ~known == 0 or mask in whole_groups or mask in made:
             best[mask] = FREE
             continue
         chosen: Cost | None = None
         for part, rest in _halves(mask, best, n):
-            below = best[part].seconds + best[rest].seconds
+            parts = [best[part], best[rest]]
+            if any((a & ~part, b & ~rest) == (0, 0) or (a & ~rest, b & ~part) == (0, 0) for a, b in alike):
+                parts = [max(parts, key=lambda cost: cost.seconds)]
+            below = sum(cost.seconds for cost in parts)
             if chosen is None or below < chosen.seconds:
                 step = _step(net, part, rest, opened, mask, mixed, counts, prices, dtype_of, repeats, count_scalings)
                 if step is not None and symmetric is not None:
                     step = symmetric(step, (part, rest), (opened[part], opened[rest]))
                 seconds = below if step is None else below + step.multiply_adds * step.price.seconds
                 if chosen is None or seconds < chosen.seconds:
-                    steps = (*best[part].steps, *best[rest].steps, *(() if step is None else (step,)))
+                    steps = (*(s for cost in parts for s in cost.steps), *(() if step is None else (step,)))
                     chosen = Cost(seconds, steps)
         if chosen is None:
             return _unavoidable(net, prices, dtype_of)
         best[mask] = chosen
     return best[everything]
+
+
+def _holders(net: Network) -> dict[str, int]:
+    """The factors that have an index, as a mask."""
+    where: dict[str, int] = {}
+    for i, factor in enumerate(net.factors):
+        for name in factor.indices:
+            where[name] = where.get(name, 0) | 1 << i
+    return where
+
+
+def subsets(net: Network) -> list[int] | None:
+    """Sets of factors that an order may multiply, as masks; None where they are too many."""
+    return _masks(len(net.factors), _holders(net))
 
 
 def _masks(n: int, where: Mapping[str, int]) -> list[int] | None:
@@ -528,9 +553,25 @@ def _between(net: Network, part: int, dtype_of: Callable[[str], str]) -> str:
     return "float32"
 
 
-def _unavoidable(net: Network, prices: Prices, dtype_of: Callable[[str], str]) -> Cost:
-    largest = max([_points(net, factor.indices) for factor in net.factors] + [_points(net, frozenset(net.output))])
-    dtypes = [dtype_of(factor.tensor) for factor in net.factors]
+def _unavoidable(
+    net: Network, prices: Prices, dtype_of: Callable[[str], str], decided: Sequence[int | None] = ()
+) -> Cost:  # fmt: skip
+    """The largest term that no order avoids. ``decided``: values that decide a factor; each is multiplied with what no
+    other factor of two shares."""
+    factors = net.factors
+    if not any(count is not None for count in decided):
+        largest = max([_points(net, factor.indices) for factor in factors] + [_points(net, frozenset(net.output))])
+    else:
+        terms = []
+        for factor, count in zip(factors, decided, strict=True):
+            points = _points(net, factor.indices)
+            others = [i for i, other in enumerate(factors) if other is not factor]
+            term = points if count is None else min(points, count)
+            if count is not None and len(others) == 1 and decided[others[0]] is None and not net.broken:
+                term *= _points(net, factors[others[0]].indices - factor.indices)
+            terms.append(term)
+        largest = max(terms)
+    dtypes = [dtype_of(factor.tensor) for factor in factors]
     price = min((prices.of(a, b) for a in dtypes for b in dtypes), key=lambda p: p.seconds)
     step = Step(float(largest), price, False)
     return Cost(step.multiply_adds * price.seconds, (step,), reduced=True)

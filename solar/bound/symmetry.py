@@ -1,7 +1,8 @@
 """Symmetric results: the product of a tensor with its own transpose (a Gram matrix, a covariance).
 
 Element (j, i) is element (i, j), so a kernel forms one triangle (BLAS: syrk): of n rows, n (n + 1) / 2 dot products.
-Both operands have to be one tensor, or the same function of it, up to a scale; which of its views does not matter.
+Both operands have to be one tensor, or the same function of it, up to scales, of rows and columns too (a weighted Gram
+matrix); which of its views does not matter.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from solar.bound import axes as ax
 from solar.bound.demand import is_pointwise_linear
 from solar.bound.expansion import Chains, view_forms
 from solar.bound.networks import Factor, Form, Network, NotALinearMapError, Step
+from solar.einsum import Op
 
 # Views whose places in the operand are forms of the same indices.
 _PURE_VIEWS = frozenset(("permute", "expand", "slice", "select", "squeeze", "unsqueeze", "reshape"))
@@ -23,8 +25,9 @@ _PURE_VIEWS = frozenset(("permute", "expand", "slice", "select", "squeeze", "uns
 Plain = tuple[Any, tuple[Form, ...]]
 
 
-def plain(chains: Chains, net: Network, factor: Factor) -> Plain:
-    """What a factor is a view of, up to a scale: a tensor, the functions that are not linear of it, and the place."""
+def plain(chains: Chains, net: Network, factor: Factor, *, split: bool = False) -> Plain:
+    """What a factor is a view of, up to a scale: a tensor, the functions that are not linear of it, and the place.
+    ``split``: also through views for which indices of the network have to be split; the factor is out of it."""
     name, forms = factor.tensor, factor.forms
     functions: tuple[Any, ...] = ()
     while name in chains.producers and name not in chains.bearing:
@@ -36,9 +39,15 @@ def plain(chains: Chains, net: Network, factor: Factor) -> Plain:
                 made = view_forms(tried, op, forms, *shapes)
             except NotALinearMapError:
                 break
-            if tried.sets != net.sets:
-                break  # indices would have to be split
+            if tried.sets != net.sets and not split:
+                break
+            net.adopt(tried)
             forms = made
+        elif (main := _scaled(chains, op)) is not None:
+            if functions:
+                functions = (*functions, (op.function, *op.operands))
+            name = main
+            continue
         elif (
             len(op.operands) != 1
             or op.function in ("tril", "triu")
@@ -50,6 +59,29 @@ def plain(chains: Chains, net: Network, factor: Factor) -> Plain:
             functions = (*functions, (op.function, told, chains.program.tensors[name].dtype))
         name = op.operands[0]
     return (name, functions), forms
+
+
+def origin(chains: Chains, name: str) -> str:
+    """The tensor that a tensor is a view, a function or a scaling of."""
+    while name in chains.producers and name not in chains.bearing:
+        op = chains.producers[name]
+        main = _scaled(chains, op)
+        if main is None and (len(op.operands) != 1 or op.kind not in ("view", "map", "cast", "copy")):
+            break
+        name = op.operands[0] if main is None else main
+    return name
+
+
+def _scaled(chains: Chains, op: Op) -> str | None:
+    """The operand that the other one, which repeats itself, scales."""
+    if op.kind != "map" or op.function not in ("mul", "div") or len(op.operands) != 2:
+        return None
+    shape = chains.program.tensors[op.outputs[0]].shape
+    main, other = op.operands
+    if op.function == "mul" and chains.program.tensors[main].shape != shape:
+        main, other = other, main
+    tensors = chains.program.tensors
+    return main if tensors[main].shape == shape and tensors[other].elements < tensors[main].elements else None
 
 
 def one_triangle(

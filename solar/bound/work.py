@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from solar.bound import axes as ax
 from solar.bound import regions as rg
-from solar.bound.cancellation import INCREASING, centred_values
+from solar.bound.cancellation import INCREASING, centred_values, ordered
 from solar.bound.demand import Demand, is_pointwise_linear
 from solar.bound.expansion import bearing_tensors
 from solar.bound.facts import Facts, scalars_of
@@ -41,6 +41,7 @@ def elementwise_work(
 ) -> list[Elementwise]:
     """Operations of every live op that is not a contraction, in program order. ``cancelled``: see :func:`demand`."""
     shifted = {name for name, _ in cancelled}
+    kept = ordered(program)
     free = shifted | _spared(program, facts, demand)
     readers = program.consumers()
     values: dict[str, int] = {name: program.tensors[name].elements for _, name in program.inputs}
@@ -59,13 +60,14 @@ def elementwise_work(
             continue
         size = max(distinct(region, facts.uniform[name]) for region, name in zip(wanted, op.outputs, strict=True))
         for name in op.outputs:
+            touched = size
             values[name] = _values(program, op, name, values)
             if op.kind == "map":
                 size = min(size, values[name])
-            if op.kind == "map" and op.function in _MONOTONE:
-                limit = _extrema(program, demand, shifted, readers, name)
+            if op.kind == "map" and (op.function in _MONOTONE or op.name in kept):
+                limit = _extrema(program, demand, shifted | kept, readers, name)
                 size = size if limit is None else min(size, limit)
-            folded[name] = min(_folded(program, demand, op, name, size, folded), values[name])
+            folded[name] = min(_folded(program, demand, op, name, touched, folded), values[name])
         if op.name in free or all(name in facts.fixed or name in unpacked for name in op.outputs):
             continue
         operations = _operations(program, facts, demand, op, size, bearing, feeding, producers, folded)
@@ -123,7 +125,8 @@ def _zeros_and_ones(facts: Facts, name: str) -> bool:
 def _extrema(
     program: Program, demand: Demand, shifted: set[str], readers: Mapping[str, Sequence[Op]], name: str
 ) -> int | None:
-    """Results of the extrema that alone read a tensor, through views and monotone functions; positions count nothing.
+    """Results of the extrema and sorts that alone read a tensor, through views and monotone functions; positions count
+    nothing.
 
     The extremum of a monotone function is its value at an extremum. None where something else reads the tensor.
     """
@@ -134,8 +137,9 @@ def _extrema(
         unread = not any(_touched(demand.needed.get(made, ())) for made in reader.outputs)
         if unread or (reader.kind == "reduce" and reader.function in ("argmax", "argmin")):
             continue
-        if reader.kind == "reduce" and reader.function in ("amax", "amin"):
-            total += program.tensors[reader.outputs[0]].elements
+        if reader.kind == "sort" or (reader.kind == "reduce" and reader.function in ("amax", "amin")):
+            values = reader.outputs[0]
+            total += program.tensors[values].elements if _touched(demand.needed.get(values, ())) else 0
             continue
         through = reader.kind in ("view", "cast") or (reader.kind == "map" and reader.function in _MONOTONE)
         through = (through and reader.function != "bitcast") or reader.name in shifted

@@ -43,6 +43,7 @@ class Build:
         shapes = [self.shape(name) for name in operands]
         rank = max(len(shape) for shape in shapes)
         padded = [(1,) * (rank - len(shape)) + shape for shape in shapes]
+        dtype = dtype or (self.tensors[operands[-1]].dtype if function == "where" else None)
         return self.op(
             "map", function, operands, [max(dims) for dims in zip(*padded, strict=True)], dtype, **attributes
         )
