@@ -232,7 +232,7 @@ def _price(
         repeats=chains.repeating.__contains__,
         alike=repeated(chains, net),
         made=made,
-        values=lambda name: structure.own[name] if structure.poor(facts, name) else None,
+        values=lambda name: structure.own[name] if name in net.thinned or structure.poor(facts, name) else None,
         count_scalings=count_scalings,
         symmetric=partial(one_triangle, net, [plain(chains, net, factor) for factor in net.factors], alone),
     )

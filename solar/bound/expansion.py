@@ -162,7 +162,8 @@ def _grow(chains: Chains, net: Network, root: str) -> list[Network]:
                 net.broken = True
                 choices = None
             if choices is None:
-                _limit(chains, net, factor)
+                if not _thin(chains, net, factor):
+                    net.thinned |= {factor.tensor}
                 if not _selects(chains, factor.tensor):
                     net.factors.append(_without_repetition(chains, factor))
                 continue
@@ -212,19 +213,33 @@ def _selects(chains: Chains, name: str) -> bool:
     )
 
 
-def _limit(chains: Chains, net: Network, factor: Factor) -> None:
-    """Structural zeros of a factor leave out products."""
+def _thin(chains: Chains, net: Network, factor: Factor) -> bool:
+    try:
+        return _limit(chains, net, factor)
+    except NotALinearMapError:
+        return False
+
+
+def _limit(chains: Chains, net: Network, factor: Factor) -> bool:
+    """Structural zeros of a factor leave out products. Whether all of them could."""
     if factor.tensor in chains.facts.selectors:
         form = factor.forms[chains.facts.selectors[factor.tensor]]
         if form.index is not None:
             net.limit(form, ax.unknown(net.sets[form.index].extent, 1))
     pattern = chains.facts.patterns.get(factor.tensor)
     if pattern is None or pattern.block is None or pattern.outside != 0:
-        return
+        return True
+    exact = True
     for form, axis in zip(factor.forms, pattern.block.axes, strict=True):
-        net.limit(form, axis)
+        if axis.full or form.index is not None:
+            net.limit(form, axis)
+        elif axis.contiguous and form.terms:
+            _keep_inside(net, replace(form, offset=form.offset - axis.start), axis.length)
+        else:
+            exact = exact and not form.terms and axis.unplaced is None and form.offset in axis
     for pair in pattern.block.pairs:
-        net.condition(factor.forms[pair.first], factor.forms[pair.second], pair)
+        exact = net.condition(factor.forms[pair.first], factor.forms[pair.second], pair) and exact
+    return exact
 
 
 def _expand(chains: Chains, net: Network, factor: Factor, root: str) -> list[list[Factor]] | None:
@@ -235,7 +250,7 @@ def _expand(chains: Chains, net: Network, factor: Factor, root: str) -> list[lis
     if name != root and name in chains.settled:
         return None
     op = chains.producers[name]
-    _limit(chains, net, factor)
+    net.broken = not _limit(chains, net, factor) or net.broken
     factor = replace(factor, forms=tuple(net.current(form) for form in factor.forms))
     if op.kind == "einsum":
         return [_expand_einsum(chains.program, net, factor, op)]

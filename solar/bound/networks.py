@@ -100,6 +100,8 @@ class Network:
     fresh: int = 0
     # Part of the expression has no form here: only its largest unavoidable term can be priced.
     broken: bool = False
+    # Tensors whose known zeros have no form here: of these, only as many products count as they have other elements.
+    thinned: frozenset[str] = frozenset()
 
     @classmethod
     def at(cls, tensor: str, block: Block) -> Network:
@@ -115,7 +117,7 @@ class Network:
     def copy(self) -> Network:
         return Network(
             dict(self.sets), list(self.output), list(self.factors), list(self.pairs), list(self.windows),
-            list(self.scales), dict(self.renames), self.fresh, self.broken,
+            list(self.scales), dict(self.renames), self.fresh, self.broken, self.thinned,
         )  # fmt: skip
 
     def adopt(self, other: Network) -> None:
@@ -180,15 +182,12 @@ class Network:
         shown = ax.preimage(axis, 1, form.offset, self.sets[name].extent)
         self.sets[name] = ax.intersection(self.sets[name], shown)
 
-    def condition(self, first: Form, second: Form, pair: Pair) -> None:
-        """Add a condition on two forms that are single indices."""
+    def condition(self, first: Form, second: Form, pair: Pair) -> bool:
+        """Add a condition on two forms that are single indices; whether it could be added."""
         x, y = first.index, second.index
-        if x is None or y is None or x == y:
-            return
-        if pair.rows is not None:
-            if first.offset or second.offset:
-                return
-        elif first.offset or second.offset:
+        if x is None or y is None or x == y or (pair.rows is not None and (first.offset or second.offset)):
+            return False
+        if first.offset or second.offset:
             shift = pair.a * first.offset + pair.b * second.offset
             pair = replace(
                 pair,
@@ -196,6 +195,7 @@ class Network:
                 high=None if pair.high is None else pair.high - shift,
             )
         self.pairs.append((x, y, pair))
+        return True
 
 
 def reshape_forms(net: Network, forms: Sequence[Form], result: Sequence[int], operand: Sequence[int]) -> list[Form]:

@@ -252,6 +252,10 @@ class _Walk:
             (self.chance if by_chance else self.masks).add(name)
             return
         first = op.operands[0] if op.operands else ""
+        data = op.operands[:1] if op.function in _GATHERS else op.operands
+        if op.kind in ("view", "copy", "index") and all(self._settled(n) for n in data):
+            self.masks.add(name)  # a known mask whose places were lost
+            return
         passes = op.kind in ("view", "copy", "cast") or (op.kind == "reduce" and op.function in ("sum", "amax"))
         if op.kind == "map" and op.function == "where" and 0 not in scalars:
             chosen = first in self.masks
