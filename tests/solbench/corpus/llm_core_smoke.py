@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 
 from solbench.bounds import bound_artifact, bounds_for, convert_and_attest, machine_for, record_graph
@@ -84,11 +85,51 @@ def analysed(drawn: Smoke) -> dict[str, Any]:
     return dict(bound["result"])
 
 
-def macs(name: str, **bound: int) -> int:
-    """Multiply-adds that the bound on gfx1200 counts at any size; nothing of that size is allocated."""
+def bounded(name: str, uuid: str, axes: Mapping[str, int]) -> tuple[Workload, dict[str, Any]]:
+    """A workload of any size and its bound on gfx1200; nothing of that size is allocated."""
     template = TEMPLATES[name]
-    workload = template.workload(f"{name}-large", bound)
+    workload = template.workload(uuid, axes)
     problem = Problem(template.path, template.corpus, template.definition, (workload,), ())
     result = bounds_for(problem, workload, machine_for("gfx1200"))
     assert not isinstance(result, str), result
-    return int(result["macs"])
+    return workload, result
+
+
+def macs(name: str, **axes: int) -> int:
+    """Multiply-adds that the bound on gfx1200 counts."""
+    return int(bounded(name, f"{name}-large", axes)[1]["macs"])
+
+
+def formula_tests(
+    formulas: Mapping[str, tuple[dict[str, int], Formula]], mistakes: Mapping[str, tuple[str, Callable[..., Any]]]
+) -> tuple[Callable[..., None], Callable[..., None], Callable[..., None]]:
+    """Three tests: references are their formulas, zeros fail, and formulas with mistaken inputs fail."""
+
+    @pytest.mark.parametrize("name", formulas)
+    @pytest.mark.parametrize("seed", [1, 2])
+    def the_reference_is_its_formula(name: str, seed: int) -> None:
+        axes, formula = formulas[name]
+        drawn = smoke(name, seed, **axes)
+        assert drawn.verdict(drawn.expected) is None
+        assert drawn.verdict(by_formula(drawn, formula)) is None
+
+    @pytest.mark.parametrize("name", formulas)
+    def zeros_fail(name: str) -> None:
+        drawn = smoke(name, **formulas[name][0])
+        zeros = {key: torch.zeros(value.shape).to(value.dtype) for key, value in drawn.expected.items()}
+        assert drawn.verdict(zeros) is not None
+
+    @pytest.mark.parametrize("label", mistakes)
+    def a_mistake_fails(label: str) -> None:
+        name, change = mistakes[label]
+        axes, formula = formulas[name]
+        drawn = smoke(name, **axes)
+
+        def mistaken(arrays: Arrays, axes: Mapping[str, int]) -> tuple[np.ndarray, ...]:
+            inputs, sizes = dict(arrays), dict(axes)
+            change(inputs, sizes)
+            return formula(inputs, sizes)
+
+        assert drawn.verdict(by_formula(drawn, mistaken)) is not None
+
+    return the_reference_is_its_formula, zeros_fail, a_mistake_fails

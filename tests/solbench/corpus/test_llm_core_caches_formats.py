@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from llm_core_smoke import analysed, by_formula, smoke
+from llm_core_smoke import analysed, formula_tests, smoke
 
 Array = np.ndarray
 
@@ -123,22 +123,6 @@ FORMULAS: dict[str, tuple[Mapping[str, int], Callable[..., Any]]] = {
 
 
 @pytest.mark.parametrize("name", FORMULAS)
-@pytest.mark.parametrize("seed", [1, 2])
-def test_the_reference_is_its_formula(name: str, seed: int) -> None:
-    axes, formula = FORMULAS[name]
-    drawn = smoke(name, seed, **axes)
-    assert drawn.verdict(drawn.expected) is None
-    assert drawn.verdict(by_formula(drawn, formula)) is None
-
-
-@pytest.mark.parametrize("name", FORMULAS)
-def test_zeros_fail(name: str) -> None:
-    drawn = smoke(name, **FORMULAS[name][0])
-    zeros = {key: torch.zeros(value.shape).to(value.dtype) for key, value in drawn.expected.items()}
-    assert drawn.verdict(zeros) is not None
-
-
-@pytest.mark.parametrize("name", FORMULAS)
 def test_the_analysis_is_complete(name: str) -> None:
     axes = FORMULAS[name][0]
     result = analysed(smoke(name, **axes))
@@ -169,18 +153,7 @@ MISTAKES: dict[str, tuple[str, Callable[..., Any]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("label", MISTAKES)
-def test_a_mistake_fails(label: str) -> None:
-    name, change = MISTAKES[label]
-    axes, formula = FORMULAS[name]
-    drawn = smoke(name, **axes)
-
-    def mistaken(i: Any, a: Any) -> Any:
-        inputs = dict(i)
-        change(inputs, a)
-        return formula(inputs, a)
-
-    assert drawn.verdict(by_formula(drawn, mistaken)) is not None
+test_the_reference_is_its_formula, test_zeros_fail, test_a_mistake_fails = formula_tests(FORMULAS, MISTAKES)
 
 
 @pytest.mark.parametrize("name", ["kv_cache_cache_gather", "quantization_mxfp8_block"])

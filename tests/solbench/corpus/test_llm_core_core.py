@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from llm_core_smoke import Smoke, analysed, by_formula, macs, smoke
+from llm_core_smoke import Smoke, analysed, by_formula, formula_tests, macs, smoke
 
 Array = np.ndarray
 
@@ -147,22 +147,6 @@ FORMULAS: dict[str, tuple[Mapping[str, int], Callable[..., Any]]] = {
 }
 
 
-@pytest.mark.parametrize("name", FORMULAS)
-@pytest.mark.parametrize("seed", [1, 2])
-def test_the_reference_is_its_formula(name: str, seed: int) -> None:
-    axes, formula = FORMULAS[name]
-    drawn = smoke(name, seed, **axes)
-    assert drawn.verdict(drawn.expected) is None
-    assert drawn.verdict(by_formula(drawn, formula)) is None
-
-
-@pytest.mark.parametrize("name", FORMULAS)
-def test_zeros_fail(name: str) -> None:
-    drawn = smoke(name, **FORMULAS[name][0])
-    zeros = {key: torch.zeros_like(value) for key, value in drawn.expected.items()}
-    assert drawn.verdict(zeros) is not None
-
-
 # Multiply-adds that the formula needs: only pairs of a query and a key that it sees count.
 ATTENTION = 2 * 4 * 32
 CAUSAL_PAIRS = sum(range(13, 24))
@@ -212,19 +196,6 @@ def test_block_masks_of_every_size() -> None:
     assert analysed(reduced)["coverage"] == "complete"
 
 
-def wrong(name: str, change: Callable[[dict[str, Any], dict[str, int]], Any]) -> str | None:
-    """Verdict on the formula with its inputs or axes changed."""
-    axes, formula = FORMULAS[name]
-    drawn = smoke(name, **axes)
-
-    def mistaken(i: Any, a: Any) -> Any:
-        inputs, sizes = dict(i), dict(a)
-        change(inputs, sizes)
-        return formula(inputs, sizes)
-
-    return drawn.verdict(by_formula(drawn, mistaken))
-
-
 MISTAKES: dict[str, tuple[str, Callable[..., Any]]] = {
     "bias dropped": ("linear_matmul_bias", lambda i, a: i.update(bias=0)),
     "one bias for all": ("linear_batched_bias", lambda i, a: i.update(bias=i["bias"][[0, 0]])),
@@ -244,9 +215,7 @@ MISTAKES: dict[str, tuple[str, Callable[..., Any]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("label", MISTAKES)
-def test_a_mistake_fails(label: str) -> None:
-    assert wrong(*MISTAKES[label]) is not None
+test_the_reference_is_its_formula, test_zeros_fail, test_a_mistake_fails = formula_tests(FORMULAS, MISTAKES)
 
 
 def test_drawn_lengths_masks_and_rows_follow_their_rules() -> None:

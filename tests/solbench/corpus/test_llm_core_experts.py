@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from llm_core_smoke import analysed, by_formula, macs, smoke
+from llm_core_smoke import analysed, by_formula, formula_tests, macs, smoke
 
 Array = np.ndarray
 
@@ -122,22 +122,6 @@ FORMULAS: dict[str, tuple[Mapping[str, int], Callable[..., Any]]] = {
 }
 
 
-@pytest.mark.parametrize("name", FORMULAS)
-@pytest.mark.parametrize("seed", [1, 2])
-def test_the_reference_is_its_formula(name: str, seed: int) -> None:
-    axes, formula = FORMULAS[name]
-    drawn = smoke(name, seed, **axes)
-    assert drawn.verdict(drawn.expected) is None
-    assert drawn.verdict(by_formula(drawn, formula)) is None
-
-
-@pytest.mark.parametrize("name", FORMULAS)
-def test_zeros_fail(name: str) -> None:
-    drawn = smoke(name, **FORMULAS[name][0])
-    zeros = {key: torch.zeros_like(value) for key, value in drawn.expected.items()}
-    assert drawn.verdict(zeros) is not None
-
-
 # Multiply-adds of the formula; groups are frozen with the workload, so that each row counts once.
 NEEDED = {
     "linear_grouped_silu": 13 * 64 * 32, "moe_grouped_expert": 3 * 13 * 64 * 48, "moe_fused_gate_up": 2 * 13 * 64 * 48,
@@ -210,18 +194,7 @@ MISTAKES: dict[str, tuple[str, Callable[..., Any]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("label", MISTAKES)
-def test_a_mistake_fails(label: str) -> None:
-    name, change = MISTAKES[label]
-    axes, formula = FORMULAS[name]
-    drawn = smoke(name, **axes)
-
-    def mistaken(i: Any, a: Any) -> Any:
-        inputs = dict(i)
-        change(inputs, a)
-        return formula(inputs, a)
-
-    assert drawn.verdict(by_formula(drawn, mistaken)) is not None
+test_the_reference_is_its_formula, test_zeros_fail, test_a_mistake_fails = formula_tests(FORMULAS, MISTAKES)
 
 
 @pytest.mark.parametrize("name", ["linear_grouped_silu", "moe_grouped_expert", "moe_fused_gate_up"])
