@@ -125,6 +125,8 @@ def load_manifested(root: Path, name: str) -> Corpus:
     path = folder / "manifest.yaml"
     if not folder.is_dir():
         raise InputError(str(folder), "no such corpus")
+    if not path.exists():
+        raise InputError(str(path), "no such file: this corpus is bound to no source")
     data = read_text(path).encode()
     manifest = Manifest.load(read_yaml(path), str(path))
     if manifest.corpus != name:

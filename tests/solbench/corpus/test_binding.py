@@ -190,6 +190,12 @@ def test_a_corrupt_manifest_is_one_line(
     assert not (tmp_path / "out").exists()
 
 
+def test_a_corpus_without_a_manifest_is_one_line(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (root / "FAKE" / "manifest.yaml").unlink()
+    code, line = refused(capsys, "audit", root)
+    assert code == 2 and "FAKE/manifest.yaml: no such file: this corpus is bound to no source" in line
+
+
 def test_audit_sees_what_the_manifest_has_otherwise(root: Path) -> None:
     def change(manifest: dict) -> None:
         manifest["entries"][0] |= {"role": "apart", "workloads": 3, "task": "tasks/tiny/other"}
