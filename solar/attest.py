@@ -61,13 +61,27 @@ def attest(
 ) -> dict[str, Any]:
     """Statement that ``program`` computes ``run``, or :class:`ReplayError` with the first disagreement.
 
-    ``inputs_for(seed, kind)``: every input by declared name in declared order, scalars too; it is called twice a case,
-    for reference and replay never share a tensor. ``subject``: name -> digest of what the caller attests (the
-    reference). ``digest``: of a plain JSON value, "algorithm:hex". ``analysed``: the program at its own sizes, for
-    which ``program`` stands at small ones; both digests are recorded.
+    ``inputs_for``, ``seeds``, ``kinds``: see :func:`examine`. ``subject``, ``digest``, ``analysed``: :func:`statement`.
     """
     if analysed is not None:
         same_structure(analysed, program)
+    found = examine(program, run, inputs_for, seeds=seeds, kinds=kinds)
+    return statement(program, found, subject=subject, digest=digest, analysed=analysed)
+
+
+def examine(
+    program: Program,
+    run: Callable[..., Any],
+    inputs_for: Callable[[int, str], Inputs],
+    *,
+    seeds: Sequence[int] = SEEDS,
+    kinds: Sequence[str] = KINDS,
+) -> dict[str, Any]:
+    """What holds of ``program`` and ``run`` (a plain JSON value), or :class:`ReplayError` with the first disagreement.
+
+    ``inputs_for(seed, kind)``: every input by declared name in declared order, scalars too; it is called twice a case,
+    for reference and replay never share a tensor.
+    """
     rules = {declared: _rule(program, declared, name) for declared, name in program.outputs}
     held: set[str] = set()
     with _one_thread():
@@ -75,30 +89,50 @@ def attest(
             for kind in kinds:
                 held |= _compare(program, run, inputs_for, rules, seed, kind)
         gradients = compare_gradients(program, run, inputs_for, seeds[0], _gradient_tolerance(program))
+    return {
+        "verdict": "passed",
+        "path": program.path,
+        "seeds": list(seeds),
+        "kinds": list(kinds),
+        "shapes": {
+            "inputs": {declared: list(program.tensors[name].shape) for declared, name in program.inputs},
+            "outputs": {declared: list(program.tensors[name].shape) for declared, name in program.outputs},
+        },
+        "tolerance": rules,
+        "float64": {"outputs": [declared for declared in rules if declared in held], "error_bounds": SAFETY},
+        "gradients": gradients,
+        "in_place": dict(program.aliases),
+    }
+
+
+def statement(
+    program: Program,
+    found: Mapping[str, Any],
+    *,
+    subject: Mapping[str, str],
+    digest: Callable[[dict[str, Any]], str],
+    analysed: Program | None = None,
+    reduced: Mapping[str, Sequence[int]] | None = None,
+) -> dict[str, Any]:
+    """Statement over ``found``, what :func:`examine` found of ``program``.
+
+    ``subject``: name -> digest of what the caller attests (the reference). ``digest``: of a plain JSON value,
+    "algorithm:hex". ``analysed``: the program at its own sizes, for which ``program`` stands at small ones
+    (:func:`same_structure`); both digests are recorded. ``reduced``: axis -> its own size and the small one.
+    """
     subjects = [{"name": name, "digest": _digest_map(value)} for name, value in subject.items()]
     subjects.append({"name": "einsum-graph", "digest": _digest_map(digest(to_dict(analysed or program)))})
     if analysed is not None:
         subjects.append({"name": "einsum-graph at small sizes", "digest": _digest_map(digest(to_dict(program)))})
+    sizes: dict[str, Any] = {"sizes": "whole" if analysed is None else "small"}
+    if reduced:
+        sizes["reduced"] = {name: list(pair) for name, pair in reduced.items()}
     return {
         "schema": SCHEMA,
         "_type": STATEMENT_TYPE,
         "subject": subjects,
         "predicateType": PREDICATE_TYPE,
-        "predicate": {
-            "verdict": "passed",
-            "path": program.path,
-            "seeds": list(seeds),
-            "kinds": list(kinds),
-            "sizes": "whole" if analysed is None else "small",
-            "shapes": {
-                "inputs": {declared: list(program.tensors[name].shape) for declared, name in program.inputs},
-                "outputs": {declared: list(program.tensors[name].shape) for declared, name in program.outputs},
-            },
-            "tolerance": rules,
-            "float64": {"outputs": [declared for declared in rules if declared in held], "error_bounds": SAFETY},
-            "gradients": gradients,
-            "in_place": dict(program.aliases),
-        },
+        "predicate": {**found, **sizes},
     }
 
 

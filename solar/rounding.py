@@ -147,15 +147,16 @@ def _errors(forms: _Forms, op: Op, given: list[Bounded], results: Sequence[Tenso
     function, result, spec = op.function, results[0], forms.own.tensors[op.outputs[0]]
     unit = UNIT_ROUNDOFF.get(spec.dtype, 0.0)
     normal, off = _UNDERFLOW.get(spec.dtype, (0.0, 0.0))
-    smallest = torch.where((result != 0) & (result.abs() < 2 * normal), off, 0.0) if normal else 0.0
     terms = _terms(forms.own, op)
+    moves = (op.kind in ("view", "copy") and function != "bitcast") or function in _MOVES or _overwrites(op)
+    if moves and terms is None:
+        return [_moved(forms, op, given)]
+    smallest = torch.where((result != 0) & (result.abs() < 2 * normal), off, 0.0) if normal else 0.0
     if terms is not None:
         error = _summed(forms, op, given, terms * min(unit, UNIT_ROUNDOFF["float32"]) + unit)
         if op.kind == "map":  # an infinity of a mask stays one
             error = torch.where(torch.isinf(result), sum((x.error for x in given[1:]), given[0].error), error)
         return [error + smallest]
-    if (op.kind in ("view", "copy") and function != "bitcast") or function in _MOVES or _overwrites(op):
-        return [_moved(forms, op, given)]
     if op.kind == "cast" and spec.dtype in UNIT_ROUNDOFF:
         return [given[0].error + unit * (result.abs() + given[0].error) + smallest]
     if op.kind == "cast":

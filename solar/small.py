@@ -46,7 +46,7 @@ def attest_module(
     """
     sizes: Sizes = {}
     replayed = program
-    if not _cheap(program):
+    if not cheap(program):
         found = _smaller(path, program, record)
         if isinstance(found, str):
             return found
@@ -95,12 +95,12 @@ def _real(module: Module, known: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _cheap(program: Program) -> bool:
-    """Whether a replay runs in well under a second."""
+def cheap(program: Program, declared_elements: int = DECLARED_ELEMENTS) -> bool:
+    """Whether a replay takes about a second at most."""
     declared = sum(program.tensors[name].elements for _, name in (*program.inputs, *program.outputs))
     largest = max((tensor.elements for tensor in program.tensors.values()), default=0)
     work = sum(math.prod(op.attributes["indices"].values()) for op in program.ops if op.kind == "einsum")
-    return declared <= DECLARED_ELEMENTS and largest <= ELEMENTS and work <= MULTIPLY_ADDS
+    return declared <= declared_elements and largest <= ELEMENTS and work <= MULTIPLY_ADDS
 
 
 def _smaller(path: Path, program: Program, record: Callable[[Module], Program]) -> tuple[Sizes, Program] | str:
@@ -128,7 +128,7 @@ def _smaller(path: Path, program: Program, record: Callable[[Module], Program]) 
 
     # All together, so that what is larger than something else stays so; then one by one, the largest first.
     sizes, small, together, free = dict(whole), program, True, set(whole)
-    while not _cheap(small):
+    while not cheap(small):
         if together:
             trial = {name: half if (half := _half(size)) >= _KEPT else size for name, size in sizes.items()}
         else:

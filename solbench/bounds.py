@@ -5,17 +5,19 @@ Everything here is deterministic and allocates nothing of the workload's size.
 
 from __future__ import annotations
 
+import functools
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from solar.einsum import Program, from_dict
-from solar.errors import HardwareError, SolarError
+from solar.errors import HardwareError, ReplayError, SolarError
 from solbench import canonical, store
-from solbench.corpus.reduce import Instance, reduced
+from solbench.corpus.reduce import KEPT, Instance, elements, witness
 from solbench.errors import InputError
-from solbench.model.definition import Definition, resolve_shape
+from solbench.model.definition import AxisExpr, Definition, resolve_shape
 from solbench.model.workload import Constant, LowerTriangular, ScalarInput, Values, Workload
 
 if TYPE_CHECKING:
@@ -23,8 +25,10 @@ if TYPE_CHECKING:
     from solar.hardware import Machine
     from solbench.corpus.load import Problem
 
-# Elements of all inputs and outputs up to which a workload is replayed for its attestation.
+# Elements of all inputs and outputs up to which a workload is replayed at its own sizes.
 REPLAYED_ELEMENTS = 1 << 17
+# The same for a witness: it has no smaller one.
+WITNESS_ELEMENTS = 1 << 19
 BOUND_SCHEMA = "solbench.bound.v1"
 
 
@@ -90,6 +94,18 @@ def convert_and_attest(instance: Mapping[str, Any], definition: Mapping[str, Any
 
     ``definition`` carries the recorded ``graph`` beside its own fields.
     """
+    converted = convert_and_reduce(instance, definition)
+    if converted["witness"] is None:
+        return {"program": None, "attestation": None, "reason": converted["reason"]}
+    return attestation(converted, _examined_once(json.dumps(converted["witness"])))
+
+
+def convert_and_reduce(instance: Mapping[str, Any], definition: Mapping[str, Any]) -> dict[str, Any]:
+    """IR of one workload, and what is replayed for it: ``program``, ``witness`` (for :func:`examined`; many workloads
+    have the same), ``reduced`` (axis: its own size and the small one), ``subject``; or ``reason`` and all of them null.
+
+    ``definition`` carries the recorded ``graph`` beside its own fields.
+    """
     from solar import convert, einsum, graph
 
     fields = _body(definition)
@@ -98,34 +114,127 @@ def convert_and_attest(instance: Mapping[str, Any], definition: Mapping[str, Any
     workload = Workload.load(instance["workload"], instance["problem"])
     try:
         program = _structured(convert.convert(graph.from_dict(recorded)), workload)
-        statement = attested(program, loaded, workload)
+        small = _small(program, loaded, workload)
     except SolarError as error:
-        return {"program": None, "attestation": None, "reason": str(error)}
-    return {"program": einsum.to_dict(program), "attestation": statement, "reason": None}
+        return {"program": None, "witness": None, "reduced": None, "subject": None, "reason": str(error)}
+    return {"program": einsum.to_dict(program), **_replayed(small, program, loaded, workload), "reason": None}
+
+
+def examined(small: Mapping[str, Any]) -> dict[str, Any]:
+    """Replay of a witness beside its reference: ``program`` (its IR) and ``found`` (:func:`solar.attest.examine`), or
+    ``reason`` and both null."""
+    from solar import attest, einsum
+    from solbench.corpus.reference import load_reference
+
+    definition = Definition.load(small["definition"], small["definition"]["name"])
+    workload = Workload.load(small["workload"], definition.name)
+    drawn = Instance(definition, workload, workload.validate_against(definition, definition.name))
+    try:
+        program = _program_of(json.dumps(small))
+        found = attest.examine(program, load_reference(definition), _seeded_inputs(drawn))
+    except SolarError as error:
+        return {"program": None, "found": None, "reason": str(error)}
+    return {"program": einsum.to_dict(program), "found": found, "reason": None}
+
+
+def attestation(converted: Mapping[str, Any], replayed: Mapping[str, Any]) -> dict[str, Any]:
+    """As :func:`convert_and_attest`: ``converted`` of :func:`convert_and_reduce`, ``replayed`` of :func:`examined`."""
+    from solar import attest
+
+    if replayed["found"] is None:
+        return {"program": None, "attestation": None, "reason": replayed["reason"]}
+    statement = attest.statement(
+        from_dict(replayed["program"]),
+        replayed["found"],
+        subject={"definition": converted["subject"]},
+        digest=lambda value: canonical.digest(store.encode("einsum-graph", value)),
+        analysed=from_dict(converted["program"]) if converted["reduced"] else None,
+        reduced=converted["reduced"],
+    )
+    return {"program": converted["program"], "attestation": statement, "reason": None}
 
 
 def attested(program: Program, definition: Definition, workload: Workload) -> dict[str, Any]:
     """Statement that ``program`` computes the reference; :class:`~solar.errors.ReplayError` where it does not.
 
-    The replay runs at reduced sizes, where the reference is extracted and converted again and has to give the same
+    The replay runs at small sizes, where the reference is extracted and converted again and has to give the same
     operations on the same wiring.
     """
-    from solar import attest, convert
-    from solbench.corpus.reference import load_reference
+    from solar import einsum
 
-    small = reduced(definition, workload, REPLAYED_ELEMENTS)
-    replayed = program
-    if small.note:
-        replayed = convert.convert(_extracted(small.definition, small.workload, small.axes, program.path))
-        replayed = _structured(replayed, workload)
-    return attest.attest(
-        replayed,
-        load_reference(small.definition),
-        _seeded_inputs(small),
-        subject={"definition": canonical.digest(store.encode("definition", definition.as_dict()))},
-        digest=lambda value: canonical.digest(store.encode("einsum-graph", value)),
-        analysed=program if small.note else None,
-    )
+    replayed = _replayed(_small(program, definition, workload), program, definition, workload)
+    converted = {"program": einsum.to_dict(program), **replayed}
+    result = attestation(converted, _examined_once(json.dumps(converted["witness"])))
+    if result["attestation"] is None:
+        raise ReplayError(result["reason"])
+    return dict(result["attestation"])
+
+
+def _small(program: Program, definition: Definition, workload: Workload) -> Instance:
+    """The instance that is replayed for ``program``: itself where it is cheap, else its witness.
+
+    Where the smallest witness is another program (a reference loops over heads), sizes are kept: one alone, else the
+    smaller ones, as few as will do.
+    """
+    from solar.attest import same_structure
+    from solar.small import cheap
+
+    axes = workload.validate_against(definition, definition.name)
+    if elements(definition, axes) <= REPLAYED_ELEMENTS and cheap(program):
+        return Instance(definition, workload, axes)
+    sizes = sorted({n for name, n in axes.items() if n >= KEPT and not isinstance(definition.axes[name], AxisExpr)})
+    reason = "no smaller sizes keep what its axes stand for"
+    for kept in ((), *((size,) for size in sizes), *(sizes[:count] for count in range(2, len(sizes)))):
+        small = witness(definition, workload, kept)
+        if small is None:
+            continue
+        try:
+            found = _program_of(json.dumps(_witness_fields(small, program.path)))
+            same_structure(program, found)
+        except (SolarError, InputError) as error:
+            reason = str(error)
+            continue
+        if cheap(found, WITNESS_ELEMENTS):
+            return small
+        reason = f"sizes at which it is the same program are too large to replay ({small.note})"
+    raise ReplayError(reason)
+
+
+def _replayed(small: Instance, program: Program, definition: Definition, workload: Workload) -> dict[str, Any]:
+    axes = workload.validate_against(definition, definition.name)
+    return {
+        "witness": _witness_fields(small, program.path),
+        "reduced": {name: [size, small.axes[name]] for name, size in axes.items() if size != small.axes[name]} or None,
+        "subject": canonical.digest(store.encode("definition", definition.as_dict())),
+    }
+
+
+def _witness_fields(small: Instance, path: str) -> dict[str, Any]:
+    """What decides a replay; neither the workload's name nor its checks do."""
+    workload = {
+        "uuid": small.definition.name,
+        "axes": small.workload.axes,
+        "inputs": {name: generator.as_dict() for name, generator in small.workload.inputs.items()},
+        "checks": [{"type": "exact", "output": output} for output in small.definition.outputs],
+    }
+    return {"definition": small.definition.as_dict(), "workload": workload, "path": path}
+
+
+@functools.lru_cache(maxsize=64)
+def _program_of(text: str) -> Program:
+    """IR of a witness, written as JSON."""
+    from solar import convert
+
+    fields = json.loads(text)
+    definition = Definition.load(fields["definition"], fields["definition"]["name"])
+    workload = Workload.load(fields["workload"], definition.name)
+    axes = workload.validate_against(definition, definition.name)
+    return _structured(convert.convert(_extracted(definition, workload, axes, fields["path"])), workload)
+
+
+@functools.lru_cache(maxsize=64)
+def _examined_once(text: str) -> dict[str, Any]:
+    return examined(json.loads(text))
 
 
 def _seeded_inputs(small: Instance) -> Callable[[int, str], dict[str, Any]]:

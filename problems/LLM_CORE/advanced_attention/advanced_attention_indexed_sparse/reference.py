@@ -14,7 +14,7 @@ def run(q, kv, index_scores, topk, value_channels):
 
     # The selected rows of all queries at once would not fit beside long contexts.
     batch = torch.arange(q.shape[0], device=q.device).view(-1, 1, 1)
-    parts = [part.chunk(BLOCKS, dim=1) for part in (q.transpose(1, 2), chosen, hidden)]
+    parts = [part.tensor_split(min(BLOCKS, queries), dim=1) for part in (q.transpose(1, 2), chosen, hidden)]
     blocks = [
         attend(query.float(), kv[batch, rows].float(), later, value_channels) for query, rows, later in zip(*parts)
     ]

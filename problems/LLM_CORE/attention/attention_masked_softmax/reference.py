@@ -21,7 +21,7 @@ def run(q, k, v, block_mask, block_size, selected):
     batch = torch.arange(q.shape[0], device=q.device).view(-1, 1, 1, 1)
     head = torch.arange(kv_heads, device=q.device).view(-1, 1, 1)
     grouped = q.unflatten(1, (kv_heads, -1)).transpose(2, 3)
-    parts = [part.chunk(BLOCKS, dim=2) for part in (grouped, key, hidden)]
+    parts = [part.tensor_split(min(BLOCKS, queries), dim=2) for part in (grouped, key, hidden)]
     outputs = [
         attend(query.float(), k[batch, head, rows].float(), v[batch, head, rows].float(), unseen)
         for query, rows, unseen in zip(*parts)
