@@ -32,6 +32,7 @@ FILES = {
     "solar-analysis.yaml": "analysis",
     "attainable-traffic.json": "attainable-traffic",
 }
+_NEEDED = ("solar-analysis.yaml", "einsum_graph.yaml")
 MEMORY_BYTES = 8 << 30
 _LOG_TAIL = 8_000
 
@@ -83,9 +84,12 @@ def analyse(request: Request, timeout_s: float) -> Result:
             raise UndecidedError(f"{request.name}: no analysis after {timeout_s:g} s (--timeout)")
         if not answers:
             raise UndecidedError(f"{request.name}: the process {fault} before the analysis was done")
-        if answers[0] is not None:
-            raise _Refused(answers[0]["message"], answers[0]["exit_code"])
-        return _result(folder)
+        match answers[0]:
+            case None if all((folder / "out" / needed).is_file() for needed in _NEEDED):
+                return _result(folder)
+            case {"message": str(message), "exit_code": int(exit_code)}:
+                raise _Refused(message, exit_code)
+        raise UndecidedError(f"{request.name}: the process gave no answer that can be read")
 
 
 def _result(folder: Path) -> Result:

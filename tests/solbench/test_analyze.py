@@ -126,6 +126,11 @@ def test_a_module_in_a_process_of_its_own(tmp_path, capsys):
     ("text", "reason", "timeout_s"),
     [
         ("import os; os._exit(7)", "given.py: the process ended with exit code 7 before the analysis was done", 300),
+        (
+            "import os; open(os.environ['HOME'] + '/answers', 'w').write('null\\n'); os._exit(0)",
+            "given.py: the process gave no answer that can be read",
+            300,
+        ),
         ("import os; os.kill(os.getpid(), 11)", "given.py: the process ended by SIGSEGV before", 300),
         (
             "import subprocess\nsubprocess.Popen(['sleep', '100'])\nwhile True: pass",
