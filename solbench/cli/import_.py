@@ -30,7 +30,7 @@ def import_() -> None:
 @_output
 @_json
 def sol_execbench(source: Path, output: Path, as_json: bool) -> None:
-    """Import every folder with a definition.json and a workload.jsonl at or below DIR, and its solution.json."""
+    """Import every folder with a definition.json and a workload.jsonl at or below DIR, and its solutions."""
     from solbench.corpus.exchange.sol_execbench import read_sol_execbench
 
     _show(read_sol_execbench(source, output), output, as_json)
@@ -52,7 +52,7 @@ def flashinfer_trace(source: Path, output: Path, as_json: bool) -> None:
 @_output
 @_json
 def kernelbench(files: tuple[Path, ...], output: Path, as_json: bool) -> None:
-    """Import Python modules with Model, get_inputs and get_init_inputs (needs PyTorch; runs them: trust them)."""
+    """Import Python modules with Model, get_inputs and get_init_inputs (needs PyTorch: runs them, confined)."""
     from solbench.corpus.exchange.kernelbench import read_kernelbench
 
     _show(read_kernelbench(files, output), output, as_json)

@@ -16,7 +16,7 @@ Language = Literal["pytorch", "triton", "hip_cpp", "cuda_cpp", "cpp"]
 TARGETS = ("gfx1200", "gfx942", "sm_90", "cpu")
 SUFFIXES = {
     "pytorch": (".py",), "triton": (".py",), "hip_cpp": (".hip", ".cpp", ".cc"),
-    "cuda_cpp": (".cu",), "cpp": (".cpp", ".cc", ".cxx"),
+    "cuda_cpp": (".cu", ".cpp", ".cc"), "cpp": (".cpp", ".cc", ".cxx"),
 }  # fmt: skip
 MAX_SOURCE_CHARS = 4 * 2**20
 # Python imports these by itself at start-up; a source of that name would run before us.

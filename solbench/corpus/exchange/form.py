@@ -39,7 +39,14 @@ _COMMON = ("name", "op_type", "axes", "inputs", "outputs", "reference", "descrip
 SOL_EXECBENCH = Form(
     name="sol-execbench",
     dtypes=frozenset(DTYPE_BITS) - {"uint8"},
-    languages={"pytorch": "pytorch", "triton": "triton", "cuda_cpp": "cuda_cpp"},
+    # Their older solutions say python and cuda; an export says the later name of each.
+    languages={
+        "python": "pytorch",
+        "cuda": "cuda_cpp",
+        "pytorch": "pytorch",
+        "triton": "triton",
+        "cuda_cpp": "cuda_cpp",
+    },
     tolerance=_TOLERANCE,
     expressions=True,
     custom=True,

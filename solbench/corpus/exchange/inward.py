@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from solbench.corpus.exchange.form import NOT_HERE, Form
 from solbench.corpus.exchange.notes import Notes
 from solbench.corpus.exchange.tensors import check_tensor, stored_file
 from solbench.errors import InputError, UnsupportedError
-from solbench.model.definition import DTYPE_BITS, Definition
+from solbench.model.definition import DTYPE_BITS, AxisConst, Definition
 from solbench.model.expression import names_in
 from solbench.model.solution import SUFFIXES, Solution, SourceFile
 from solbench.model.workload import Safetensors, Workload
@@ -33,8 +34,10 @@ def definition_in(value: Any, form: Form, suite: str | None, where: str, notes: 
         fields["op_type"] = "other"
         notes.loss(where, "op_type: null becomes 'other'")
     for group in ("inputs", "outputs"):
-        for name, given in mapping(fields.get(group), f"{where}: {group}").items():
-            spec = mapping(given, f"{where}: {group}.{name}")
+        fields[group] = mapping(fields.get(group), f"{where}: {group}")
+        for name, given in fields[group].items():
+            place = f"{where}: {group}.{name}"
+            spec = fields[group][name] = _known(mapping(given, place), ("shape", "dtype", "description"), place, notes)
             dtype = spec.get("dtype")
             if isinstance(dtype, str) and (dtype in NOT_HERE or dtype not in DTYPE_BITS):
                 reason = NOT_HERE.get(dtype, f"known are {', '.join(sorted(set(DTYPE_BITS) - set(NOT_HERE)))}")
@@ -55,6 +58,9 @@ def workload_in(
     fields = _known(mapping(value, where), ("uuid", "axes", "inputs", "tolerance"), where, notes)
     tolerance = {**form.tolerance}
     for name, given in mapping(fields.pop("tolerance", None) or {}, f"{where}: tolerance").items():
+        if name.startswith("_"):
+            notes.loss(where, f"tolerance.{name}: is a remark; dropped")
+            continue
         if name not in tolerance:
             raise InputError(f"{where}: tolerance.{name}", f"unknown field; known are {', '.join(tolerance)}")
         tolerance[name] = given
@@ -65,7 +71,18 @@ def workload_in(
         inputs[name] = mapping(given, f"{where}: inputs.{name}")
         if isinstance(path := inputs[name].get("path"), str):
             inputs[name]["path"] = plain_path(path, f"{where}: inputs.{name}.path")
-    workload = Workload.load({**fields, "inputs": inputs}, where)
+    for name, spec in definition.inputs.items():
+        if name not in inputs and name in _defaulted(definition.reference):
+            notes.unsupported(where, f"inputs.{name}: is left to its default; here a workload gives every input")
+            return None
+        if spec.shape is None and name in inputs and inputs[name].get("type") == "custom":
+            notes.unsupported(where, f"inputs.{name}: a Python scalar from the input function; here it is a constant")
+            return None
+    # Some workloads repeat constant axes.
+    given = mapping(fields.get("axes"), f"{where}: axes")
+    constants = {name: axis.value for name, axis in definition.axes.items() if isinstance(axis, AxisConst)}
+    bound = {name: value for name, value in given.items() if (name, value) not in constants.items()}
+    workload = Workload.load({**fields, "axes": bound, "inputs": inputs}, where)
     axes = workload.validate_against(definition, where)
     files: dict[str, Path] = {}
     for name, generator in workload.inputs.items():
@@ -147,6 +164,15 @@ def solution_in(value: Any, definition: Definition, form: Form, where: str, note
     return solution
 
 
+def _defaulted(reference: str) -> set[str]:
+    """Parameters of ``run`` that have a default value."""
+    for node in ast.parse(reference).body:
+        if isinstance(node, ast.FunctionDef) and node.name == "run":
+            names = [argument.arg for argument in node.args.args]
+            return set(names[len(names) - len(node.args.defaults) :])
+    return set()
+
+
 def _declared_before_use(axes: dict[str, Any], where: str) -> dict[str, Any]:
     """Theirs resolve computed axes after all others, ours in declared order: where it matters, those go last."""
     seen: set[str] = set()
@@ -161,7 +187,7 @@ def _declared_before_use(axes: dict[str, Any], where: str) -> dict[str, Any]:
 def _known(fields: dict[str, Any], known: tuple[str, ...], where: str, notes: Notes) -> dict[str, Any]:
     """The known fields; each other one that says anything is a loss."""
     for name in fields.keys() - set(known):
-        if fields[name] not in (None, [], {}):
+        if fields[name] not in (None, False, [], {}):
             notes.loss(where, f"{name}: has no counterpart here; dropped")
     return {name: value for name, value in fields.items() if name in known}
 

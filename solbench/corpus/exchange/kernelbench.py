@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import ast
 import keyword
+import os
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +29,30 @@ PROBE_TIMEOUT_S = 120.0
 PROBE_MEMORY_BYTES = 4 << 30
 # Their comparison: allclose with one bound for both parts.
 _TOLERANCE = {"float64": 1e-4, "float32": 1e-4, "float16": 1e-2, "bfloat16": 1e-2}
-_ADAPTER = '''
+# Some modules name a GPU where they make a tensor. The import tries a module with this too, on the meta device.
+PLACED = '''
+from torch.overrides import TorchFunctionMode as _TorchFunctionMode
+
+
+class _Placed(_TorchFunctionMode):
+    """Tensors are made on ``device``, whatever device a call names."""
+
+    def __init__(self, device):
+        super().__init__()
+        self.device = device
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        if function is _torch.Tensor.cuda:
+            return args[0].to(self.device)
+        named = {"device": self.device} if (kwargs or {}).get("device") is not None else {}
+        return function(*args, **{**(kwargs or {}), **named})
+'''
+_HEAD = """
 
 # What follows was added by the import: the module above as a function of its inputs and weights.
 import torch as _torch
+"""
+_ADAPTER = '''
 
 _ARGUMENTS = {arguments}
 _STATE = {state}
@@ -38,7 +60,7 @@ _STATE = {state}
 
 def custom_inputs(axes_and_scalars, device):
     """Arguments of forward, and weights and buffers as the constructor leaves them."""
-    with _torch.device(device):
+    with _torch.device(device), _Placed(device):
         values = dict(zip(_ARGUMENTS, get_inputs()))
         model = Model(*get_init_inputs())
     tensors = dict([*model.named_parameters(), *model.named_buffers()])
@@ -49,11 +71,16 @@ def custom_inputs(axes_and_scalars, device):
 def run({parameters}):
     """Model.forward; the weights of the module itself are never allocated."""
     given = locals()
-    with _torch.device("meta"):
+    with _torch.device("meta"), _Placed("meta"):
         model = Model(*get_init_inputs())
     # A buffer may be written to, such as a running mean; an input may not.
     state = {{key: given[name].clone() for name, key in _STATE.items()}}
-    return _torch.func.functional_call(model, state, tuple(given[name] for name in _ARGUMENTS))
+    device = next(value.device for value in given.values() if isinstance(value, _torch.Tensor))
+    for key, buffer in model.named_buffers():
+        if key not in state:  # no output depends on it
+            state[key] = _torch.zeros_like(buffer, device=device)
+    result = _torch.func.functional_call(model, state, tuple(given[name] for name in _ARGUMENTS))
+    return result.contiguous() if isinstance(result, _torch.Tensor) else [value.contiguous() for value in result]
 '''
 
 
@@ -64,13 +91,17 @@ def read_kernelbench(files: Sequence[Path], output: Path) -> Carried:
     written then.
     """
     notes = Notes()
-    items = [_item(path, notes) for path in files]
+    modules = [(path, source) for path in files if (source := _source(path, notes)) is not None]
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        answers = pool.map(lambda module: _probe(module[1], module[0].stem, str(module[0])), modules)
+        items = [_item(path, source, seen, notes) for (path, source), seen in zip(modules, answers)]
     return write_corpus([item for item in items if item is not None], output, notes)
 
 
-def _item(path: Path, notes: Notes) -> Item | None:
-    where, name, suite = str(path), path.stem, path.absolute().parent.name
-    if path.suffix != ".py" or not re.fullmatch(NAME, name):
+def _source(path: Path, notes: Notes) -> str | None:
+    """The module's text; None, and a note, where it is seen without running it that it is no problem."""
+    where = str(path)
+    if path.suffix != ".py" or not re.fullmatch(NAME, path.stem):
         raise InputError(where, "is not a Python module with a plain name")
     source = read_text(path)
     try:
@@ -86,7 +117,11 @@ def _item(path: Path, notes: Notes) -> Item | None:
         return None
     if "ModelNew" in defined:
         notes.loss(where, "ModelNew: its weights are its own, so it is no function of the inputs; only Model is called")
-    seen = _probe(source, name, where)
+    return source
+
+
+def _item(path: Path, source: str, seen: Mapping[str, Any], notes: Notes) -> Item | None:
+    where, suite = str(path), path.absolute().parent.name
     if "unsupported" in seen:
         notes.unsupported(where, str(seen["unsupported"]))
         return None
@@ -95,9 +130,14 @@ def _item(path: Path, notes: Notes) -> Item | None:
         if dtype not in DTYPE_BITS or dtype in NOT_HERE:
             notes.unsupported(where, f"dtype {dtype}: is not among those that a problem may have")
             return None
+    if seen["written"]:
+        what = (
+            f"{', '.join(seen['written'])}: what a normalization in training writes and no output depends on; dropped"
+        )
+        notes.loss(where, what)
     if len(seen["outputs"]) > 1:
         notes.loss(where, "their check compares the first output only; here all of them are")
-    return _problem(name, suite if re.fullmatch(NAME, suite) else None, source, seen, where)
+    return _problem(path.stem, suite if re.fullmatch(NAME, suite) else None, source, seen, where)
 
 
 def _problem(name: str, suite: str | None, source: str, seen: Mapping[str, Any], where: str) -> Item:
@@ -121,7 +161,7 @@ def _problem(name: str, suite: str | None, source: str, seen: Mapping[str, Any],
         "axes": {},
         "inputs": inputs,
         "outputs": {label: _spec(form) for label, form in zip(outputs, seen["outputs"])},
-        "reference": source.rstrip("\n") + "\n" + adapter,
+        "reference": source.rstrip("\n") + "\n" + _HEAD + PLACED + adapter,
     }
     if any(draw["type"] == "custom" for draw in draws.values()):
         fields["custom_inputs_entrypoint"] = "custom_inputs"

@@ -11,8 +11,24 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from solbench.corpus.exchange.kernelbench import PLACED
 
 _TEXT_LIMIT = 300
+
+
+class _Drawn(TorchDispatchMode):
+    """Names of the random operations that ran."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if torch.Tag.nondeterministic_seeded in function.tags:
+            self.names.append(str(function).removeprefix("aten.").partition(".")[0])
+        return function(*args, **(kwargs or {}))
 
 
 def probe(source: str, name: str) -> dict[str, Any]:
@@ -22,18 +38,30 @@ def probe(source: str, name: str) -> dict[str, Any]:
     for wanted in ("Model", "get_inputs", "get_init_inputs"):
         if wanted not in module.__dict__:
             return {"unsupported": f"defines no {wanted}"}
-    with torch.device("meta"):
+    # Distributions look at the values of their parameters, and a meta tensor has none.
+    torch.distributions.Distribution.set_default_validate_args(False)
+    added: dict[str, Any] = {"_torch": torch}
+    exec(PLACED, added)  # noqa: S102
+    with torch.device("meta"), added["_Placed"]("meta"):
         model = module.Model(*module.get_init_inputs())
         arguments = module.get_inputs()
     if not isinstance(model, torch.nn.Module) or not isinstance(arguments, (list, tuple)):
         return {"unsupported": "Model is no nn.Module, or get_inputs returns no list"}
+    kept = {id(tensor) for tensor in (*model.parameters(), *model.buffers())}
     for path, part in model.named_modules():
-        if isinstance(part, torch.nn.modules.dropout._DropoutNd) and part.p > 0 and part.training:
-            return {"unsupported": f"{path} drops values at random"}
         for field, value in vars(part).items():
-            if isinstance(value, torch.Tensor):
-                return {"unsupported": f"{path}.{field} is a tensor that is neither a parameter nor a buffer"}
-    state = {key: _form(value) for key, value in (*model.named_parameters(), *model.named_buffers())}
+            if any(id(tensor) not in kept for tensor in _tensors(value)):
+                where = f"{path}.{field}".lstrip(".")
+                return {"unsupported": f"{where} is, or holds, a tensor that is neither a parameter nor a buffer"}
+    written = [
+        f"{path}.{name}".lstrip(".")
+        for path, part in model.named_modules()
+        if isinstance(part, torch.nn.modules.batchnorm._NormBase) and part.training
+        for name, _ in part.named_buffers(recurse=False)
+    ]
+    state = {
+        key: _form(value) for key, value in (*model.named_parameters(), *model.named_buffers()) if key not in written
+    }
     given: list[dict[str, Any]] = []
     for position, value in enumerate(arguments):
         if isinstance(value, torch.Tensor):
@@ -42,14 +70,23 @@ def probe(source: str, name: str) -> dict[str, Any]:
             given.append({"value": value})
         else:
             return {"unsupported": f"argument {position} of forward is a {type(value).__name__}"}
-    with torch.no_grad():
+    with torch.no_grad(), _Drawn() as drawn:
         outputs = model(*arguments)
+    if drawn.names:
+        return {"unsupported": f"forward is random: it calls {drawn.names[0]}"}
     tensors = list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
     if not tensors or not all(isinstance(value, torch.Tensor) for value in tensors):
         return {"unsupported": "forward returns something else than tensors"}
     code = model.forward.__code__
     names = list(code.co_varnames[1 : code.co_argcount])
-    return {"arguments": given, "names": names, "state": state, "outputs": [_form(value) for value in tensors]}
+    outputs = [_form(value) for value in tensors]
+    return {"arguments": given, "names": names, "state": state, "written": written, "outputs": outputs}
+
+
+def _tensors(value: Any) -> list[torch.Tensor]:
+    """Tensors that an attribute is or, being a list, tuple or dictionary, holds."""
+    values = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else (value,)
+    return [each for each in values if isinstance(each, torch.Tensor)]
 
 
 def _form(value: torch.Tensor) -> dict[str, Any]:
@@ -60,6 +97,8 @@ def answers(request: Mapping[str, Any], folder: Path) -> Iterator[dict[str, Any]
     """In the child: one answer; whatever the module raises is the reason why it is not supported."""
     try:
         yield probe(request["source"], request["name"])
+    except ModuleNotFoundError as error:
+        yield {"unsupported": f"needs the package {error.name}, which is not installed here"}
     except Exception as error:  # noqa: BLE001 - the boundary to foreign code
         text = " ".join(f"{type(error).__name__}: {error}".split())[:_TEXT_LIMIT]
         yield {"unsupported": f"does not run on the meta device: {text}"}

@@ -1,4 +1,4 @@
-"""SOL-ExecBench folders: ``definition.json``, ``workload.jsonl``, and maybe ``reference.py`` and ``solution.json``."""
+"""SOL-ExecBench folders: ``definition.json``, ``workload.jsonl``, and maybe ``reference.py`` and ``solution*.json``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
 from solbench.corpus.document import read_json, read_json_lines, read_text
-from solbench.corpus.exchange.folders import Item, files_below, new_folder, write_corpus, write_text
+from solbench.corpus.exchange.folders import Item, files_below, write_corpus, write_text
 from solbench.corpus.exchange.form import SOL_EXECBENCH
 from solbench.corpus.exchange.inward import definition_in, mapping, refuse_twins, solution_in, workloads_in
 from solbench.corpus.exchange.notes import Carried, Notes
@@ -18,6 +18,7 @@ from solbench.corpus.load import Problem
 from solbench.errors import InputError
 from solbench.model.definition import Definition
 from solbench.model.record import NAME
+from solbench.workspace import new_folder
 
 
 def read_sol_execbench(source: Path, output: Path) -> Carried:
@@ -52,7 +53,7 @@ def _item(source: Path, folder: str, names: Sequence[str], notes: Notes) -> Item
     solutions, used = [], {"definition.json", "reference.py", "workload.jsonl", *files}
     prefix = "" if folder == "." else f"{folder}/"
     for name in [name.removeprefix(prefix) for name in names if name.startswith(prefix)]:
-        if name == "solution.json" or re.fullmatch(r"solutions/[^/]+\.json", name):
+        if re.fullmatch(r"solution(_[^/]*)?\.json|solutions/[^/]+\.json", name):
             solution = solution_in(read_json(path / name), definition, SOL_EXECBENCH, f"{where}: {name}", notes)
             solutions += [solution] if solution else []
         elif name == "config.json":

@@ -325,6 +325,38 @@ def test_a_solution_that_does_not_fit_is_left_out(change: Any, reason: str, sol:
     assert carried.solutions == () and f"unsupported L1/scaled: solution.json: {reason}" in what(carried)
 
 
+def test_older_solutions_have_names_and_languages_of_their_own(sol: Path, corpora: Path, tmp_path: Path) -> None:
+    folder = sol / "L1/scaled"
+    (folder / "solution.json").unlink()
+    spec = {**SOLUTION["spec"], "language": "cuda", "pip_packages": ["some"], "entry_point": "src/main.cpp::run"}
+    del spec["languages"]
+    sources = [*SOLUTION["sources"], {"path": "src/main.cpp", "content": "// binds the kernel\n"}]
+    (folder / "solution_cuda.json").write_text(json.dumps({**SOLUTION, "spec": spec, "sources": sources}))
+    text = what(read_sol_execbench(sol, corpora / "SOL"))
+    assert text == "loss L1/scaled: solution_cuda.json: spec: pip_packages: has no counterpart here; dropped"
+    export_sol(corpora, tmp_path / "out")
+    exported = json.loads((tmp_path / "out" / "L1/scaled/solution.json").read_text())
+    assert exported["spec"]["languages"] == ["cuda_cpp"]
+
+
+def test_a_scalar_from_the_input_function_leaves_the_workload_out(sol: Path, corpora: Path) -> None:
+    reference = DEFINITION["reference"] + "\n\ndef make(axes, device):\n    return {}\n"
+    definition = {**DEFINITION, "reference": reference, "custom_inputs_entrypoint": "make"}
+    rows = [WORKLOAD, {**WORKLOAD, "uuid": "w1", "inputs": {name: {"type": "custom"} for name in WORKLOAD["inputs"]}}]
+    (sol / "L1/scaled/definition.json").write_text(json.dumps(definition))
+    (sol / "L1/scaled/workload.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    text = what(read_sol_execbench(sol, corpora / "SOL"))
+    assert "inputs.a: a Python scalar from the input function" in text and text.startswith("unsupported L1/scaled")
+    assert [workload.uuid for workload in only(corpora).workloads] == ["w0"]
+
+
+def test_remarks_in_a_tolerance_are_dropped(sol: Path, corpora: Path) -> None:
+    row = {**WORKLOAD, "tolerance": {**TOLERANCE, "_provenance": "ten seeds"}}
+    (sol / "L1/scaled/workload.jsonl").write_text(json.dumps(row))
+    text = what(read_sol_execbench(sol, corpora / "SOL"))
+    assert "tolerance._provenance: is a remark; dropped" in text and text.count("\n") == 0
+
+
 def test_native_defaults_are_written_out(sol: Path, corpora: Path) -> None:
     spec = {key: value for key, value in SOLUTION["spec"].items() if key != "destination_passing_style"}
     (sol / "L1/scaled/solution.json").write_text(json.dumps({**SOLUTION, "spec": {**spec, "compile_options": None}}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import ctypes
 import json
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from safetensors.torch import load_file, save_file
 from solbench.cli import run
 from solbench.corpus.exchange.flashinfer_trace import read_flashinfer_trace, write_flashinfer_trace
 from solbench.corpus.exchange.kernelbench import read_kernelbench
+from solbench.corpus.exchange.module_probe import answers
 from solbench.corpus.exchange.notes import Carried, Notes
 from solbench.corpus.exchange.sol_execbench import write_sol_execbench
 from solbench.corpus.exchange.traces import Observed, read_traces
@@ -145,6 +147,40 @@ def test_what_does_not_fit_is_named(definition: Any, solution: Any, note: str, t
     (tmp_path / "in" / "traces" / "a.jsonl").write_text("{}\n")
     text = what(read_flashinfer_trace(tmp_path / "in", tmp_path / "FI"))
     assert note in text and "loss traces/a.jsonl: traces of another protocol" in text
+
+
+def test_what_is_left_to_a_default_leaves_the_workload_out(tmp_path: Path) -> None:
+    inputs = {**DEFINITION["inputs"], "cache": {"shape": ["M"], "dtype": "float32", "optional": True}}
+    definition = {**DEFINITION, "inputs": inputs, "reference": "def run(x, i, cache=None):\n    return x\n"}
+    write_data_set(tmp_path / "in", definition)
+    with pytest.raises(UnsupportedError, match=r"inputs\.cache: is left to its default"):
+        read_flashinfer_trace(tmp_path / "in", tmp_path / "NONE")
+    given = {**WORKLOAD, "inputs": {**WORKLOAD["inputs"], "cache": {"type": "random"}}}
+    write_data_set(tmp_path / "given", definition, given)
+    assert "loss rms: inputs.cache: optional: has no counterpart" in what(
+        read_flashinfer_trace(tmp_path / "given", tmp_path / "FI")
+    )
+
+
+def test_a_workload_may_repeat_constant_axes(tmp_path: Path) -> None:
+    write_data_set(tmp_path / "in", DEFINITION, {**WORKLOAD, "axes": {"M": 2, "N": 4}})
+    read_flashinfer_trace(tmp_path / "in", tmp_path / "FI")
+    (workload,) = load_problem(tmp_path / "FI" / "norm" / "rms").workloads
+    assert workload.axes == {"M": 2}
+    write_data_set(tmp_path / "other", DEFINITION, {**WORKLOAD, "axes": {"M": 2, "N": 5}})
+    with pytest.raises(InputError, match=r"axes\.N: is constant"):
+        read_flashinfer_trace(tmp_path / "other", tmp_path / "NONE")
+
+
+def test_a_solution_belongs_to_the_definition_that_it_names(tmp_path: Path) -> None:
+    write_data_set(tmp_path / "in")
+    for name, definition in (("a", "rms"), ("b", "another")):
+        path = tmp_path / "in" / "solutions" / f"{name}.json"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps({**SOLUTION, "definition": definition}))
+    carried = read_flashinfer_trace(tmp_path / "in", tmp_path / "FI")
+    assert carried.solutions == ("FI/norm/rms: fused",)
+    assert "unsupported solutions/b.json: is a solution of no definition" in what(carried)
 
 
 def test_mixtures_of_experts_have_their_own_ratio_and_sampling_none(tmp_path: Path) -> None:
@@ -396,7 +432,9 @@ def test_a_kernelbench_module_is_a_function_of_inputs_and_weights(tmp_path: Path
     assert carried.problems == ("KB/level1/19_Net",)
     problem = load_problem(tmp_path / "KB" / "level1" / "19_Net")
     definition = problem.definition
-    assert list(definition.inputs)[:4] == ["x", "scale", "lin_weight", "lin_bias"]
+    assert list(definition.inputs) == ["x", "scale", "lin_weight", "lin_bias", "norm_weight", "norm_bias"]
+    written = "norm.running_mean, norm.running_var, norm.num_batches_tracked: what a normalization in training writes"
+    assert written in what(carried) and len(carried.notes) == 1
     values = draw(definition, problem.workloads[0], {}, 3)
     assert not torch.equal(values["x"], draw(definition, problem.workloads[0], {}, 4)["x"])  # type: ignore[arg-type]
     before = {name: value.clone() for name, value in values.items() if isinstance(value, torch.Tensor)}
@@ -411,10 +449,25 @@ def test_a_kernelbench_module_is_a_function_of_inputs_and_weights(tmp_path: Path
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
-        ("nn.BatchNorm1d(heads)", "nn.Dropout(0.5)", "norm drops values at random"),
+        ("nn.BatchNorm1d(heads)", "nn.Dropout(0.5)", "forward is random: it calls bernoulli_"),
+        ("* scale", "* torch.randn(1, device=x.device)", "forward is random: it calls randn"),
+        ("import torch.nn as nn", "import torch.nn as nn\nimport not_here.too", "needs the package not_here"),
         ("return torch.relu", "return x.sum().item() * torch.relu", "does not run on the meta device"),
-        ("torch.rand(8, 16)", "torch.rand(8, 16, dtype=torch.complex64)", ""),
         ("2.0]", "'text']", "argument 1 of forward is a str"),
+        ("self.lin = ", "self.table = torch.ones(3)\n        self.lin = ", "table is, or holds, a tensor"),
+        ("self.lin = ", "self.tables = [torch.ones(3)]\n        self.lin = ", "tables is, or holds, a tensor"),
+    ],
+)
+def test_a_module_that_is_no_function_says_why(old: str, new: str, reason: str, tmp_path: Path) -> None:
+    assert old in MODULE and "unsupported" not in next(answers({"source": MODULE, "name": "m"}, tmp_path))
+    answer = next(answers({"source": MODULE.replace(old, new), "name": "m"}, tmp_path))
+    assert reason in answer["unsupported"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("torch.rand(8, 16)", "torch.rand(8, 16, dtype=torch.complex64)", "dtype complex64"),
         ("class Model(", "class Other(", "has no Model"),
         ("def get_inputs", "def run(x): ...\n\n\ndef get_inputs", "defines run itself"),
         (
@@ -422,14 +475,64 @@ def test_a_kernelbench_module_is_a_function_of_inputs_and_weights(tmp_path: Path
             "import torch.nn as nn\nimport os; os._exit(3)",
             "gave no answer (ended with exit code 3)",
         ),
-        ("self.lin = ", "self.table = torch.ones(3)\n        self.lin = ", "neither a parameter nor a buffer"),
+        (
+            "import torch.nn as nn",
+            "import torch.nn as nn\nopen('PLACE', 'w')",
+            "does not run on the meta device: PermissionError",
+        ),
     ],
 )
 def test_a_module_that_cannot_be_a_function_is_unsupported(old: str, new: str, reason: str, tmp_path: Path) -> None:
     assert old in MODULE
+    text = MODULE.replace(old, new).replace("PLACE", str(tmp_path / "written"))
+    if "Permission" in reason and ctypes.CDLL(None).syscall(444, None, ctypes.c_size_t(0), 1) <= 0:
+        pytest.skip("this kernel has no Landlock")  # the call asks for its version
     with pytest.raises(UnsupportedError) as caught:
-        read_kernelbench([module(tmp_path, MODULE.replace(old, new))], tmp_path / "KB")
-    assert reason in str(caught.value) and not (tmp_path / "KB").exists()
+        read_kernelbench([module(tmp_path, text)], tmp_path / "KB")
+    assert reason in str(caught.value) and not (tmp_path / "KB").exists() and not (tmp_path / "written").exists()
+
+
+RECURRENT = """\
+import torch
+from torch import nn
+from torch.distributions import Pareto
+
+
+class Model(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.cell = nn.GRU(width, 5, num_layers=2, batch_first=True)
+        self.mask = torch.nn.Buffer(torch.ones(4, 3, device="cuda").tril())
+        self.act = lambda x: self.drop(torch.tanh(x))
+        self.drop = nn.Dropout(0.0)
+
+    def forward(self, x, h0):
+        states, _ = self.cell(self.mask.unsqueeze(-1) * x, h0)
+        return self.act(states).transpose(0, 2)
+
+
+def get_inputs(**sizes):
+    return [Pareto(0.5, 1.5).sample((4, 3, 6)).cuda(), torch.rand(2, 4, 5, device="cuda", dtype=torch.float32)]
+
+
+def get_init_inputs():
+    return [6]
+"""
+
+
+def test_a_module_may_name_a_gpu_and_draw_from_distributions(tmp_path: Path) -> None:
+    read_kernelbench([module(tmp_path, RECURRENT)], tmp_path / "KB")
+    problem = load_problem(tmp_path / "KB" / "level1" / "19_Net")
+    values = draw(problem.definition, problem.workloads[0], {}, 0)
+    assert values["x"].min() >= 0.5 and tuple(values["x"].shape) == (4, 3, 6)  # type: ignore[union-attr]
+    cell = torch.nn.GRU(6, 5, num_layers=2, batch_first=True)
+    cell.load_state_dict({key: values[f"cell_{key}"] for key in cell.state_dict()})
+    masked = torch.ones(4, 3).tril().unsqueeze(-1) * values["x"]  # type: ignore[operator]
+    with torch.no_grad():
+        expected = torch.tanh(cell(masked, values["h0"])[0]).transpose(0, 2)
+    (output,) = named_outputs(problem.definition, load_reference(problem.definition)(*values.values())).values()
+    torch.testing.assert_close(output, expected)
+    assert output.is_contiguous() and not expected.is_contiguous()
 
 
 def test_every_output_of_a_module_is_checked(tmp_path: Path) -> None:
