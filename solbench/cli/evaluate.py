@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option("--replicates", type=click.IntRange(1, 100), default=1, show_default=True, help="Processes a side.")
 @click.option("--samples", type=click.IntRange(1, 1000), default=6, show_default=True, help="Samples a process.")
+@click.option("--unsandboxed", is_flag=True, help="Without namespaces and Landlock, for code you trust; traces say so.")
 @click.option("--root", type=click.Path(path_type=Path), default=Path("problems"), show_default=True, help="Corpora.")
 def evaluate(
     problem: str,
@@ -47,6 +48,7 @@ def evaluate(
     compile_timeout: float,
     replicates: int,
     samples: int,
+    unsandboxed: bool,
     root: Path,
 ) -> int:
     """Check and time a solution of PROBLEM: a key (AMD_AKA/torch2hip/l1n23_softmax), its last part, or a folder.
@@ -58,7 +60,7 @@ def evaluate(
     Every sample draws fresh inputs and is checked. The table shows T_k, the time of the solution with its interval,
     T_b, the eager PyTorch baseline sampled in turn with it, T_SOL, the bound, and S, 0.5 at T_b and 1 at T_SOL.
 
-    Exit code: 0 all workloads passed, 1 one did not, 2 bad input, 4 the target is not here.
+    Exit code: 0 all workloads passed, 1 one did not, 2 bad input, 3 no sandbox can be had, 4 the target is not here.
     """
     from solbench.cli import printable
     from solbench.corpus.load import find_problems, load_solution
@@ -73,7 +75,7 @@ def evaluate(
     limits = Limits(compile_s=compile_timeout, load_s=compile_timeout, first_call_s=4 * timeout, call_s=timeout)
     say: Callable[[str], None] = lambda text: click.echo(f"  {printable(text)}", err=True)  # noqa: E731
     traces: list[Trace] = []
-    with Session(limits) as session:
+    with Session(limits, unsandboxed=unsandboxed) as session:
         counts = protocol("quick", processes=replicates, samples=samples)
         traces += run(found, candidate, workloads=chosen, target=target, protocol=counts, session=session, progress=say)
         timed = any(trace.timing is not None for trace in traces)

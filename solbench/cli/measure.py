@@ -21,6 +21,7 @@ from solbench.errors import InputError
 @click.option("--budget", metavar="TIME", help="Stop after this time (300s, 10m, 2h); the rest becomes omissions.")
 @click.option("--protocol", "name", type=click.Choice(["quick", "full"]), default="quick", show_default=True)
 @click.option("--max-call", type=click.FloatRange(min=0.0001), default=0.25, show_default=True, help="Seconds a call.")
+@click.option("--unsandboxed", is_flag=True, help="Without namespaces and Landlock, for code you trust; traces say so.")
 @click.option("--no-calibrate", is_flag=True, help="Leave the machine model out of the header.")
 def measure(
     target: str,
@@ -31,6 +32,7 @@ def measure(
     budget: str | None,
     name: str,
     max_call: float,
+    unsandboxed: bool,
     no_calibrate: bool,
 ) -> None:
     """Measure solutions of a corpus and write a measurement set: a header, one trace a line, a footer.
@@ -44,6 +46,7 @@ def measure(
     from solbench.errors import UnsupportedError
     from solbench.evaluate.evaluation import protocol
     from solbench.evaluate.measure import measure as run
+    from solbench.evaluate.session import Session
     from solbench.pipeline import parse_duration
 
     if target != "cpu":
@@ -57,14 +60,16 @@ def measure(
     if not no_calibrate:
         click.echo("  calibrating this cpu", err=True)
         hardware = calibrate_cpu()
-    summary = run(
-        problems,
-        out,
-        target=target,
-        protocol=protocol(name, max_call_s=max_call),
-        candidates=None if "all" in wanted else wanted,
-        budget_s=budget_s,
-        hardware=hardware,
-        progress=lambda text: click.echo(f"  {printable(text)}", err=True),
-    )
+    with Session(unsandboxed=unsandboxed) as session:
+        summary = run(
+            problems,
+            out,
+            target=target,
+            protocol=protocol(name, max_call_s=max_call),
+            candidates=None if "all" in wanted else wanted,
+            budget_s=budget_s,
+            hardware=hardware,
+            session=session,
+            progress=lambda text: click.echo(f"  {printable(text)}", err=True),
+        )
     click.echo(printable(f"{out}: {summary}"))

@@ -1,4 +1,4 @@
-"""Compiling a native candidate: in a confined child, with allowed flags, cached by content.
+"""Compiling a native candidate: confined like the candidate itself, with allowed flags, cached by content.
 
 The cache (``.solbench/build``) is keyed by sources, flags, compiler and processor; an entry is used only if its bytes
 have the digest that was noted when it was built. Deleting it costs time and nothing else.
@@ -10,9 +10,7 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
-import sys
 import tempfile
 import time
 from dataclasses import dataclass
@@ -21,7 +19,7 @@ from typing import Any
 
 from solbench import canonical
 from solbench.device import cpu
-from solbench.evaluate import freeze, sandbox
+from solbench.evaluate.workers import WorkerFailure, Zygote
 from solbench.model.solution import SUFFIXES, Solution
 from solbench.model.trace import Status
 
@@ -77,9 +75,9 @@ def cache_folder() -> Path:
     return Path.cwd() / ".solbench" / "build"
 
 
-def build_library(solution: Solution, timeout_s: float, cache: Path | None = None, within: Path | None = None) -> bytes:
+def build_library(solution: Solution, timeout_s: float, zygote: Zygote, cache: Path | None = None) -> bytes:
     """Bytes of the shared library of a ``cpp`` solution, from the cache or compiled within ``timeout_s`` seconds in a
-    temporary folder (``within`` another).
+    child of ``zygote``.
 
     :class:`BuildFailure` when a flag is not allowed, when it does not compile, or when there is no compiler.
     """
@@ -98,7 +96,7 @@ def build_library(solution: Solution, timeout_s: float, cache: Path | None = Non
     cached = _read_cached(cache, key)
     if cached is not None:
         return cached
-    library = _compile(solution, compiler, flags, timeout_s, within)
+    library = _compile(solution, compiler, flags, timeout_s, zygote)
     _write_cached(cache, key, library)
     return library
 
@@ -112,61 +110,31 @@ def _flags(solution: Solution) -> list[str]:
     return [*BASE_FLAGS, *options.cflags, *options.ld_flags]
 
 
-def _compile(solution: Solution, compiler: Compiler, flags: list[str], timeout_s: float, within: Path | None) -> bytes:
-    folder = Path(tempfile.mkdtemp(prefix="solbench-build-", dir=within))
-    try:
-        for source in solution.sources:
-            path = folder / "src" / source.path
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(source.content, encoding="utf-8")
-        units = sorted(source.path for source in solution.sources if source.path.endswith(SUFFIXES["cpp"]))
-        cut = len(BASE_FLAGS) + len(solution.spec.compile_options.cflags)
-        command = [compiler.path, *flags[:cut], "-o", "../library.so", *units, *flags[cut:]]
-        code, log = run_confined(command, folder, folder / "src", timeout_s)
-        log = log.replace(str(folder), ".")
+def _compile(solution: Solution, compiler: Compiler, flags: list[str], timeout_s: float, zygote: Zygote) -> bytes:
+    units = sorted(source.path for source in solution.sources if source.path.endswith(SUFFIXES["cpp"]))
+    cut = len(BASE_FLAGS) + len(solution.spec.compile_options.cflags)
+    command = [compiler.path, *flags[:cut], "-o", "../library.so", *units, *flags[cut:]]
+    files = {f"src/{source.path}": source.content.encode() for source in solution.sources}
+    with os.fdopen(os.memfd_create("library", os.MFD_CLOEXEC), "rb") as memory:
+        try:
+            worker = zygote.spawn({"command": command}, files, memory.fileno(), trusted=False)
+        except WorkerFailure as error:
+            raise BuildFailure(Status.COMPILE_ERROR, error.reason) from None
+        try:
+            code = worker.exit_code(time.monotonic() + timeout_s)
+        finally:
+            worker.end()
+        log = worker.without_folder(worker.log.text())[-MAX_LOG_CHARS:]
         if code is None:
             raise BuildFailure(Status.COMPILE_ERROR, f"no library within the limit of {timeout_s:g} s", log)
-        library = folder / "library.so"
-        if code != 0 or not library.is_file() or library.is_symlink():
+        if code != 0:
             last = next((line for line in log.splitlines() if "error" in line), log.strip().rpartition("\n")[2])
             raise BuildFailure(Status.COMPILE_ERROR, f"g++ ended with {code}: {last[:300]}", log)
-        if library.stat().st_size > MAX_LIBRARY_BYTES:
+        memory.seek(0)
+        library = memory.read(MAX_LIBRARY_BYTES + 1)
+        if len(library) > MAX_LIBRARY_BYTES:
             raise BuildFailure(Status.COMPILE_ERROR, f"the library is larger than {MAX_LIBRARY_BYTES} bytes", log)
-        return library.read_bytes()
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def run_confined(command: list[str], folder: Path, cwd: Path, timeout_s: float) -> tuple[int | None, str]:
-    """Exit code (None: killed at the limit) and the last characters of the output of a confined command."""
-    process = subprocess.Popen(
-        [sys.executable, "-I", "-S", "-B", sandbox.__file__, str(folder), str(int(2 * timeout_s) + 60), *command],
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=cwd, start_new_session=True,
-    )  # fmt: skip
-    assert process.stdout is not None
-    deadline = time.monotonic() + timeout_s
-    output = b""
-    os.set_blocking(process.stdout.fileno(), False)
-    try:
-        while process.poll() is None and time.monotonic() < deadline:
-            output = (output + (process.stdout.read(1 << 16) or b""))[-4 * MAX_LOG_CHARS :]
-            time.sleep(0.005)
-        late = process.poll() is None
-    finally:
-        freeze.kill([process.pid])
-        _kill_group(process.pid)
-        process.wait()
-    output += process.stdout.read(1 << 20) or b""
-    process.stdout.close()
-    text = output.decode("utf-8", "replace").replace("\0", "\\0")[-MAX_LOG_CHARS:]
-    return None if late else process.returncode, text
-
-
-def _kill_group(group: int) -> None:
-    try:
-        os.killpg(group, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        return
+        return library
 
 
 def _paths(cache: Path, key: str) -> tuple[Path, Path]:

@@ -14,10 +14,11 @@ from typing import Any
 
 from solbench.corpus.load import Problem, eager_solution
 from solbench.errors import UnsupportedError
-from solbench.evaluate import arena, build, identity, sandbox
-from solbench.evaluate.processes import RefereeFailure, Tampering, Worker, WorkerFailure
+from solbench.evaluate import arena, build, identity
+from solbench.evaluate.processes import RefereeFailure
 from solbench.evaluate.sampling import BaselineFailure, CheckFailure, Limits, Sampled, Side, merge, run_workload
 from solbench.evaluate.session import Session
+from solbench.evaluate.workers import Tampering, Worker, WorkerFailure
 from solbench.model.definition import Definition
 from solbench.model.solution import Solution
 from solbench.model.trace import MAX_LOG_CHARS, CheckResult, Correctness, Protocol, SampleSet, Status, Timing, Trace
@@ -39,13 +40,13 @@ _NATIVE_SCALARS = frozenset({"float64", "float32", "int64", "int32", "int16", "i
 def protocol(
     name: str, *, processes: int | None = None, samples: int | None = None, max_call_s: float = MAX_CALL_S
 ) -> Protocol:
-    """The named protocol with what isolates a worker on this machine; other counts make it ``custom``."""
+    """The named protocol; other counts make it ``custom``. What isolates a worker is the session's to say."""
     base = {"quick": QUICK, "full": FULL}[name]
     counts = (processes or base.processes, samples or base.samples)
     known = {(preset.processes, preset.samples): preset.name for preset in (QUICK, FULL)}
     return Protocol(
         name=known.get(counts, "custom"), processes=counts[0], samples=counts[1], max_call_s=max_call_s,
-        isolation=sandbox.isolation(),
+        isolation=(),
     )  # fmt: skip
 
 
@@ -196,6 +197,8 @@ class _Run:
     def _side(self, name: str, solution: Solution, memory: int) -> Side:
         """A side with its worker, started if it is not there, and the floor of its kind."""
         floor = self.session.floor("cpp" in solution.spec.languages)
+        if name in self._workers and not self._workers[name].alive():
+            self._end(name)  # with its zygote, when another worker could not be stopped
         if name not in self._workers:
             self._workers[name] = self.session.start(solution, memory, trusted=name == "baseline")
         return Side(self._workers[name], solution, floor)
@@ -270,7 +273,7 @@ class _Run:
     def _labels(self) -> tuple[str, ...]:
         start = "a fresh interpreter a process" if self.protocol.processes > 1 else "forked from a warm interpreter"
         return (
-            f"isolation: {', '.join(sandbox.isolation())}; not the full sandbox",
+            self.session.isolation.label,
             f"baseline: {self.baseline.name}",
             f"threads: {self.session.threads}",
             f"start: {start}",

@@ -69,15 +69,33 @@ def thaw(pids: Iterable[int]) -> None:
         _signal(pid, signal.SIGCONT)
 
 
-def kill(roots: Iterable[int], timeout_s: float = 5.0) -> None:
-    """End ``roots`` and all their descendants; stops them first, so that none starts another meanwhile."""
+def kill(roots: Iterable[int], timeout_s: float = 5.0) -> bool:
+    """End ``roots`` and all their descendants; stops them first, so that none starts another meanwhile.
+
+    False when they would not stop, and some may have escaped.
+    """
     roots = list(roots)
+    stopped = True
     try:
         tree = freeze(roots, timeout_s)
     except FreezeError:
+        stopped = False
         tree = roots + [pid for root in roots for pid in descendants(root)]
     for pid in reversed(tree):
         _signal(pid, signal.SIGKILL)
+    return stopped
+
+
+def pid_of(pidfd: int) -> int:
+    """Process id, as seen from this process, of a descriptor that may come from another PID namespace.
+
+    :class:`ProcessLookupError` when the process is gone.
+    """
+    with open(f"/proc/self/fdinfo/{pidfd}", encoding="ascii") as file:
+        pid = next(int(line.split()[1]) for line in file if line.startswith("Pid:"))
+    if pid <= 0:  # which would be a group, or everybody, to kill()
+        raise ProcessLookupError
+    return pid
 
 
 def is_stopped(pid: int) -> bool:

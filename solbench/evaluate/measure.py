@@ -96,7 +96,7 @@ def header(session: Session, target: str, protocol: Protocol, hardware: Mapping[
     return SetHeader(
         schema="solbench.measurement-set.v1",
         target=target,
-        protocol=protocol,
+        protocol=protocol.model_copy(update={"isolation": session.isolation.names}),
         harness=identity.harness_digest(),
         environment=environment,
         device={**cpu.identity(), "flush_bytes": session.flush_bytes, "floors": floors},

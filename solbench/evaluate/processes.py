@@ -1,37 +1,24 @@
-"""The orchestrator's ends of the three processes: referee, zygote, worker. No torch.
+"""The orchestrator's end of its own processes: the referee here, zygotes and workers in ``workers.py``. No torch.
 
-Every wait has a deadline. A trusted process that dies or answers late is a :class:`RefereeFailure`; a worker that dies,
-hangs or talks out of turn is a :class:`WorkerFailure` with the status that its candidate gets.
+Every wait has a deadline. A process that dies or answers late is a :class:`RefereeFailure`.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
-import secrets
-import select
-import shutil
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from solbench.errors import UndecidedError
-from solbench.evaluate import arena, frames, freeze, sandbox
-from solbench.model.trace import Status
+from solbench.evaluate import frames, freeze, sandbox
 
 START_LIMIT_S = 120.0
-CPU_LIMIT_S = 4 * 3600
-LOG_HEAD, LOG_TAIL = 4_000, 12_000
-# How much a worker can print, and how long it can be ignored, until it has to wait for a reader.
-LOG_PIPE_BYTES, LOG_INTERVAL_S = 1 << 20, 0.02
 _PACKAGE_ROOT = str(Path(__file__).resolve().parents[2])
 # -I: no environment, no user site, no current folder in the path; the package is put there by hand and taken out again.
 _BOOT = (
@@ -49,39 +36,27 @@ class RefereeFailure(Exception):
         self.died = died
 
 
-class WorkerFailure(Exception):
-    """A candidate's verdict other than PASSED; ``detail`` is what it said itself (a traceback)."""
-
-    def __init__(self, status: Status, reason: str, detail: str = "") -> None:
-        super().__init__(reason)
-        self.status = status
-        self.reason = reason
-        self.detail = detail
-
-
-def _start(module: str, arguments: str, fd: int, environment: Mapping[str, str], folder: Path, log: Any) -> Any:
-    code = _BOOT.format(root=_PACKAGE_ROOT, module=module, arguments=arguments)
-    return subprocess.Popen(
-        [sys.executable, "-I", "-B", "-X", "faulthandler", "-c", code],
-        stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=folder, env=dict(environment), pass_fds=(fd,),
-        start_new_session=True,
-    )  # fmt: skip
-
-
 class Trusted:
     """One of our own processes behind a channel that answers each frame with one frame.
 
     It is starting when the constructor returns; :meth:`ready` waits for its first frame.
     """
 
-    def __init__(self, module: str, arguments: str, folder: Path, threads: int, **extra: str) -> None:
+    def __init__(
+        self, module: str, arguments: str, environment: Mapping[str, str], *, prefix: Sequence[str] = ()
+    ) -> None:
+        """``prefix``: start of a command line that runs the rest of it elsewhere."""
         ours, theirs = socket.socketpair()
         self._channel = ours
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 (closed in close)
         self._name = module
-        environment = {**sandbox.environment(str(folder), threads), **extra}
         fd = theirs.fileno()
-        self.process = _start(module, f"{fd}, {arguments}", fd, environment, folder, self._log)
+        code = _BOOT.format(root=_PACKAGE_ROOT, module=module, arguments=f"{fd}, {arguments}")
+        self.process = subprocess.Popen(
+            [*prefix, sys.executable, "-I", "-B", "-X", "faulthandler", "-c", code],
+            stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log, cwd="/", env=dict(environment),
+            pass_fds=(fd,), start_new_session=True,
+        )  # fmt: skip
         theirs.close()
         self._hello: frames.Message | None = None
 
@@ -93,7 +68,7 @@ class Trusted:
         """Its first frame; :class:`UndecidedError` when it does not start."""
         if self._hello is None:
             try:
-                self._hello = self.read(START_LIMIT_S)
+                self._hello, _ = self.read(START_LIMIT_S)
             except RefereeFailure as error:
                 raise UndecidedError(_start_failure(error.reason)) from None
         return self._hello
@@ -103,6 +78,12 @@ class Trusted:
 
     def call(self, message: frames.Message, timeout_s: float, fds: tuple[int, ...] = ()) -> frames.Message:
         """Send one frame and return the answer."""
+        return self.exchange(message, timeout_s, fds)[0]
+
+    def exchange(
+        self, message: frames.Message, timeout_s: float, fds: tuple[int, ...] = ()
+    ) -> tuple[frames.Message, list[int]]:
+        """Send one frame and return the answer with the descriptors beside it, which are the caller's to close."""
         try:
             self._channel.settimeout(timeout_s)
             frames.send(self._channel, message, fds)
@@ -110,8 +91,8 @@ class Trusted:
         except (BrokenPipeError, ConnectionResetError):
             raise RefereeFailure(f"the {self._name} process died{self.last_words()}", died=True) from None
 
-    def read(self, timeout_s: float) -> frames.Message:
-        """The next frame."""
+    def read(self, timeout_s: float) -> tuple[frames.Message, list[int]]:
+        """The next frame, and the descriptors beside it."""
         self._channel.settimeout(timeout_s)
         try:
             received = frames.receive(self._channel)
@@ -123,7 +104,7 @@ class Trusted:
             received = None
         if received is None:
             raise RefereeFailure(f"the {self._name} process died{self.last_words()}", died=True)
-        return received[0]
+        return received
 
     def last_words(self) -> str:
         """What it left on stderr, as the end of a sentence."""
@@ -134,7 +115,7 @@ class Trusted:
         size = self._log.seek(0, os.SEEK_END)
         self._log.seek(max(0, size - 2000))
         text = self._log.read().decode("utf-8", "replace").strip()
-        cause = f" ({_exit_text(code)})"
+        cause = f" ({exit_text(code)})"
         return f"{cause}: {text}" if text else cause
 
     def kill(self) -> None:
@@ -159,9 +140,12 @@ class Trusted:
 class Referee(Trusted):
     """The trusted process with the reference; see ``referee.py``."""
 
-    def __init__(self, folder: Path, threads: int, flush_bytes: int) -> None:
-        # Its idle threads must sleep at once: a spinning one would take a processor from the call that is timed.
-        super().__init__("referee", f"{flush_bytes}", folder, threads, OMP_WAIT_POLICY="PASSIVE")
+    def __init__(self, threads: int, flush_bytes: int) -> None:
+        # No folder of its own, which a kill of this process would leave behind. Its idle threads must sleep at once: a
+        # spinning one would take a processor from the call that is timed.
+        environment = sandbox.environment("/nonexistent", threads)
+        environment |= {"TMPDIR": tempfile.gettempdir(), "OMP_WAIT_POLICY": "PASSIVE"}
+        super().__init__("referee", f"{flush_bytes}", environment)
 
     @property
     def environment(self) -> dict[str, str]:
@@ -177,296 +161,7 @@ class Referee(Trusted):
         return reply
 
 
-class Zygote(Trusted):
-    """The process that forks workers; ``torch`` says whether they have torch loaded."""
-
-    def __init__(self, session: Path, threads: int, *, torch: bool) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="zygote-", dir=session))
-        self.threads = threads
-        self.workers: dict[int, Worker] = {}
-        arguments = f"{str(self.folder)!r}, {threads if torch else 0}"
-        super().__init__("zygote", arguments, self.folder, threads, **sandbox.KEEPING_HEAP)
-
-    def ready(self) -> frames.Message:
-        hello = super().ready()
-        if hello.get("fault"):
-            raise UndecidedError(f"torch cannot be imported ({hello['fault']}); run `pip install 'solbench[run]'`")
-        return hello
-
-    def spawn(self, config: dict[str, Any], files: Mapping[str, bytes], memory: int, *, trusted: bool) -> Worker:
-        """Fork a worker over the memory file ``memory`` with ``files`` in its private folder."""
-        self.ready()
-        folder = Path(tempfile.mkdtemp(prefix="worker-", dir=self.folder))
-        for name, data in files.items():
-            path = folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(data)
-        ours, theirs = socket.socketpair()
-        log_read, log_write = os.pipe2(os.O_CLOEXEC)
-        with contextlib.suppress(PermissionError):  # a user's pipes may be used up; the usual size serves
-            fcntl.fcntl(log_write, fcntl.F_SETPIPE_SZ, LOG_PIPE_BYTES)
-        config = {
-            **config, "folder": str(folder), "environment": sandbox.environment(str(folder), self.threads),
-            "memory_bytes": _address_space(self.pid), "cpu_s": CPU_LIMIT_S, "dumpable": not trusted,
-        }  # fmt: skip
-        try:
-            message = {"op": "spawn", "config": config}
-            reply = self.call(message, START_LIMIT_S, (theirs.fileno(), log_write, memory))
-        except RefereeFailure as error:
-            ours.close()
-            os.close(log_read)
-            raise WorkerFailure(Status.RUNTIME_ERROR, f"no worker could be started: {error.reason}") from None
-        finally:
-            theirs.close()
-            os.close(log_write)
-        worker = Worker(self, int(reply["pid"]), ours, log_read, folder)
-        self.workers[worker.pid] = worker
-        return worker
-
-    def kill_orphans(self) -> None:
-        """End processes that a worker left behind and that are now this zygote's children."""
-        orphans = [pid for pid in freeze.children(self.pid) if pid not in self.workers and not freeze.is_dead(pid)]
-        if orphans:
-            freeze.kill(orphans)
-
-    def reap(self, pid: int) -> int | None:
-        """Exit code of a worker that has ended (negative: a signal), None when unknown."""
-        try:
-            status = self.call({"op": "reap", "pid": pid}, 10.0).get("status")
-        except RefereeFailure:
-            return None
-        return status if isinstance(status, int) else None
-
-
-Scheduling = dict[int, tuple[frozenset[int], int, int]]
-
-
-def scheduling(pids: Iterable[int]) -> Scheduling:
-    """Processors, niceness and policy of every thread of ``pids``: what one process can change about another."""
-    found: Scheduling = {}
-    for pid in pids:
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            for task in map(int, os.listdir(f"/proc/{pid}/task")):
-                affinity = frozenset(os.sched_getaffinity(task))
-                found[task] = (affinity, os.getpriority(os.PRIO_PROCESS, task), os.sched_getscheduler(task))
-    return found
-
-
-def same_scheduling(before: Scheduling, now: Scheduling) -> bool:
-    """Whether every thread that is in both is treated as before; threads come and go."""
-    return all(now[task] == state for task, state in before.items() if task in now)
-
-
-@dataclass
-class Reply:
-    """A frame from a worker, and when its last byte was read (nanoseconds of the orchestrator's clock)."""
-
-    frame: frames.Message
-    at_ns: int
-
-
-@dataclass
-class Log:
-    """First and last characters of what a process wrote; the middle is dropped."""
-
-    head: bytearray = field(default_factory=bytearray)
-    tail: bytearray = field(default_factory=bytearray)
-    dropped: int = 0
-
-    def add(self, data: bytes) -> None:
-        room = LOG_HEAD - len(self.head)
-        self.head += data[:room] if room > 0 else b""
-        self.tail += data[room:] if room > 0 else data
-        if len(self.tail) > LOG_TAIL:
-            self.dropped += len(self.tail) - LOG_TAIL
-            del self.tail[:-LOG_TAIL]
-
-    def text(self) -> str:
-        middle = f"\n[{self.dropped} bytes dropped]\n".encode() if self.dropped else b""
-        return (bytes(self.head) + middle + bytes(self.tail)).decode("utf-8", "replace").replace("\0", "\\0")
-
-    def clear(self) -> None:
-        self.head.clear()
-        self.tail.clear()
-        self.dropped = 0
-
-
-class Tampering(WorkerFailure):
-    """The candidate did something to the harness's own processes: they are to be replaced."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(Status.REWARD_HACK, reason)
-
-
-class Worker:
-    """A hostile process: its frames, its log, its tree. Frozen whenever it is not its turn."""
-
-    def __init__(self, zygote: Zygote, pid: int, channel: socket.socket, log: int, folder: Path) -> None:
-        self.pid = pid
-        self.log = Log()
-        self._zygote = zygote
-        self._channel = channel
-        self._log_fd = log
-        self._folder = folder
-        self._assembler = frames.Assembler()
-        self._pidfd = os.pidfd_open(pid)
-        self._frozen: list[int] = []
-        self._read_at_ns = 0
-        channel.setblocking(False)
-        os.set_blocking(log, False)
-        self._poll = select.poll()
-        # Not the log: being woken to read it would make this process late for "done".
-        for fd in (channel.fileno(), self._pidfd):
-            self._poll.register(fd, select.POLLIN)
-        self._log_open = True
-
-    # -- frames
-
-    def send(self, message: frames.Message) -> None:
-        """Queue one frame; the worker may be frozen, so this never waits for it."""
-        try:
-            self._channel.sendall(frames.encode(message))
-        except (BrokenPipeError, ConnectionResetError, BlockingIOError):
-            raise self._death() from None
-
-    def wait(self, operation: str, deadline: float) -> Reply:
-        """The next frame, which must be ``operation``; at ``deadline`` (monotonic seconds) the candidate hangs."""
-        while True:
-            frame = self._pop()
-            if frame is not None:
-                if frame.get("op") != operation:
-                    reason = f"control channel: {_short(frame)} where {operation!r} was due"
-                    raise WorkerFailure(Status.REWARD_HACK, reason)
-                return Reply(frame, self._read_at_ns)
-            remaining = deadline - time.monotonic()
-            if remaining <= 0:
-                raise WorkerFailure(Status.TIMEOUT, "no answer within the time limit")
-            self._listen(remaining)
-
-    def expect_silence(self) -> None:
-        """Nothing may be on the channel that nobody asked for."""
-        self._read_channel()
-        if self._assembler.pending:
-            raise WorkerFailure(Status.REWARD_HACK, "control channel: bytes that nobody asked for")
-
-    def _pop(self) -> frames.Message | None:
-        try:
-            return self._assembler.pop()
-        except frames.FrameError as error:
-            raise WorkerFailure(Status.REWARD_HACK, f"control channel: {error}") from None
-
-    def _listen(self, seconds: float) -> None:
-        events = dict(self._poll.poll(min(seconds, LOG_INTERVAL_S) * 1000.0))
-        if self._channel.fileno() in events:
-            open_ = self._read_channel()
-            if not open_ and not self._assembler.pending:
-                self.drain_log()
-                raise self._death()
-        elif self._pidfd in events:
-            self.drain_log()
-            raise self._death()
-        else:
-            self.drain_log()
-
-    def _read_channel(self) -> bool:
-        """Take what is there; False when the other end is closed."""
-        try:
-            data = self._channel.recv(1 << 16)
-        except BlockingIOError:
-            return True
-        except ConnectionResetError:
-            return False
-        self._read_at_ns = time.perf_counter_ns()
-        self._assembler.feed(data)
-        return bool(data)
-
-    def drain_log(self) -> None:
-        """Read what is in the log pipe now, at most one pipe's worth."""
-        if not self._log_open:
-            return
-        for _ in range(LOG_PIPE_BYTES >> 16):
-            try:
-                data = os.read(self._log_fd, 1 << 16)
-            except BlockingIOError:
-                return
-            if not data:
-                self._log_open = False
-                return
-            self.log.add(data)
-
-    def without_folder(self, text: str) -> str:
-        """``text`` with the private folder, whose name is of no interest, written as a dot."""
-        return text.replace(str(self._folder), ".")
-
-    # -- life
-
-    def ancestors(self) -> tuple[int, ...]:
-        """Our processes above this one."""
-        return (self._zygote.pid,)
-
-    def thaw(self) -> None:
-        freeze.thaw(self._frozen)
-        self._frozen = []
-
-    def freeze(self) -> None:
-        """Stop the whole tree, verified; whatever has left the tree is ended."""
-        try:
-            self._frozen = freeze.freeze([self.pid])
-        except freeze.FreezeError as error:
-            raise WorkerFailure(Status.RUNTIME_ERROR, f"cannot be stopped: {error}") from None
-        self._zygote.kill_orphans()
-        self.drain_log()
-        if freeze.is_dead(self.pid):
-            raise self._death()
-
-    def alive(self) -> bool:
-        return not freeze.is_dead(self.pid)
-
-    def end(self) -> None:
-        """Kill the tree, reap it, remove its folder."""
-        if self.pid not in self._zygote.workers:
-            return
-        try:
-            signal.pidfd_send_signal(self._pidfd, signal.SIGSTOP)
-            freeze.kill([self.pid])
-        except ProcessLookupError:
-            pass
-        self._zygote.workers.pop(self.pid)
-        self._zygote.kill_orphans()
-        self._zygote.reap(self.pid)
-        self.drain_log()
-        self._channel.close()
-        os.close(self._log_fd)
-        os.close(self._pidfd)
-        shutil.rmtree(self._folder, ignore_errors=True)
-
-    def _death(self) -> WorkerFailure:
-        """The failure to raise for a worker that has gone; says how."""
-        deadline = time.monotonic() + 5.0
-        while self.alive() and time.monotonic() < deadline:
-            time.sleep(0.002)  # the channel closes a moment before the process is gone
-        self.drain_log()
-        if not self._zygote.alive():
-            return WorkerFailure(Status.RUNTIME_ERROR, "the worker's parent process was killed")
-        if self.alive():
-            return WorkerFailure(Status.RUNTIME_ERROR, "the worker closed its control channel")
-        self._zygote.kill_orphans()
-        code = self._zygote.reap(self.pid)
-        how = "the worker ended" if code is None else f"the worker {_exit_text(code)}"
-        return WorkerFailure(Status.RUNTIME_ERROR, f"{how} before its handshake")
-
-
-def nonce() -> bytes:
-    """Secret of one workload's run, drawn after its candidate was loaded."""
-    return secrets.token_bytes(32)
-
-
-def _short(frame: frames.Message) -> str:
-    text = repr(frame.get("op"))
-    return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-def _exit_text(code: int) -> str:
+def exit_text(code: int) -> str:
     if code >= 0:
         return f"exited with code {code}"
     try:
@@ -479,14 +174,3 @@ def _start_failure(reason: str) -> str:
     if "No module named 'torch'" in reason:
         return "PyTorch is not installed here; run `pip install 'solbench[run]'`"
     return reason
-
-
-def _address_space(pid: int) -> int:
-    """Limit of a worker's address space: what the interpreter that it is forked from has mapped, and three quarters of
-    the memory that is free now."""
-    mapped = 0
-    with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as file:
-        for line in file:
-            if line.startswith("VmSize:"):
-                mapped = int(line.split()[1]) * 1024
-    return mapped + arena.available_memory() * 3 // 4 + (1 << 30)

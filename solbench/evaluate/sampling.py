@@ -16,17 +16,9 @@ from typing import Any
 from solbench import canonical
 from solbench.corpus.load import Problem
 from solbench.evaluate import arena
-from solbench.evaluate.processes import (
-    Referee,
-    Scheduling,
-    Tampering,
-    Worker,
-    WorkerFailure,
-    nonce,
-    same_scheduling,
-    scheduling,
-)
+from solbench.evaluate.processes import Referee
 from solbench.evaluate.timing import Floor, Judge, Sample, impossible
+from solbench.evaluate.workers import Scheduling, Tampering, Worker, WorkerFailure, nonce, same_scheduling, scheduling
 from solbench.model.solution import Solution
 from solbench.model.trace import CheckResult, Status
 from solbench.model.workload import Constant, ScalarInput, Workload

@@ -1,11 +1,10 @@
-"""What a hostile process is confined by. Standard library only; called inside the process before hostile code runs.
+"""What a hostile process is confined by. Standard library only.
 
-Here: resource limits, an empty capability set, no new privileges, a scrubbed environment, a private temporary folder,
-and Landlock where the kernel has it (writing only below the private folder, no signals to processes outside).
-Namespaces are not used yet; :func:`isolation` says what was in force, and traces repeat it.
-
-Run as a script it confines itself and executes a command (the compiler):
-``python -I sandbox.py FOLDER CPU_SECONDS COMMAND...``.
+Always: resource limits, an empty capability set, no new privileges, a scrubbed environment, a private temporary folder.
+Landlock where the kernel has it: writing only below the private folder, no signals to processes outside. Namespaces
+where bubblewrap is installed and can make them: ``namespaces.py``. :func:`isolation` decides what a run gets and
+refuses one that would have neither; every trace repeats it. :func:`confine` is called in the process itself, before
+hostile code runs.
 """
 
 from __future__ import annotations
@@ -17,6 +16,10 @@ import signal
 import struct
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
+
+from solbench.errors import UndecidedError
+from solbench.evaluate import namespaces
 
 MAX_FILE_BYTES = 1 << 30
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 1, 4, 24, 38
@@ -25,6 +28,7 @@ _SYS_LANDLOCK_CREATE, _SYS_LANDLOCK_ADD, _SYS_LANDLOCK_RESTRICT = 444, 445, 446
 # Rights of Landlock that change a file system: all of ABI 1 except execute, read_file and read_dir.
 _WRITE_RIGHTS = 0b1_1111_1111_0010
 _REFER, _TRUNCATE = 1 << 13, 1 << 14
+ALWAYS = ("rlimits", "scrubbed environment", "private temporary folder")
 _SCOPE_ABSTRACT_SOCKET, _SCOPE_SIGNAL = 1, 2
 _FILE_RIGHTS = (1 << 1) | _TRUNCATE
 # Variables that a scrubbed environment keeps: where libraries are found, nothing about the run.
@@ -58,10 +62,41 @@ def environment(folder: str, threads: int) -> dict[str, str]:
     }
 
 
-def isolation() -> tuple[str, ...]:
-    """Names of what :func:`confine` puts in force on this kernel."""
-    names = ("rlimits", "scrubbed environment", "private temporary folder")
-    return (*names, f"landlock abi {_landlock_abi()}") if _landlock_abi() else names
+@dataclass(frozen=True)
+class Isolation:
+    """What is in force: ``landlock`` is the kernel's ABI or 0, ``lacks`` why this is not the full sandbox, or None."""
+
+    namespaces: bool
+    landlock: int
+    lacks: str | None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """One name a mechanism, ``unsandboxed`` first where there is neither namespace nor Landlock."""
+        names = tuple(f"{kind} namespace" for kind in namespaces.KINDS) if self.namespaces else ()
+        names += (f"landlock abi {self.landlock}",) if self.landlock else ()
+        return (*(names or ("unsandboxed",)), *ALWAYS)
+
+    @property
+    def label(self) -> str:
+        """One sentence for a trace."""
+        return f"isolation: {', '.join(self.names)}" + (f"; not the full sandbox: {self.lacks}" if self.lacks else "")
+
+
+def isolation(unsandboxed: bool = False) -> Isolation:
+    """What a run on this machine gets; neither namespaces nor Landlock if ``unsandboxed``.
+
+    :class:`UndecidedError` where neither can be had and ``unsandboxed`` does not allow for it.
+    """
+    if unsandboxed:
+        return Isolation(False, 0, "--unsandboxed")
+    no_namespaces, landlock = namespaces.missing(), landlock_abi()
+    if no_namespaces and not landlock:
+        raise UndecidedError(
+            f"no sandbox: {no_namespaces}, and this kernel has no Landlock; "
+            "apt-get install bubblewrap, or pass --unsandboxed to run code that you trust"
+        )
+    return Isolation(no_namespaces is None, landlock, no_namespaces or (None if landlock else "no Landlock"))
 
 
 def die_with_parent() -> None:
@@ -72,6 +107,12 @@ def die_with_parent() -> None:
 def set_dumpable(on: bool) -> None:
     """Whether processes of the same user may read this one's memory and descriptors."""
     _libc.prctl(_PR_SET_DUMPABLE, int(on), 0, 0, 0)
+
+
+def go_first() -> None:
+    """When memory runs out the kernel ends this process and its descendants before any other."""
+    with open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
+        file.write("1000")
 
 
 def become_reaper() -> None:
@@ -87,8 +128,9 @@ def set_environment(values: Mapping[str, str]) -> None:
     os.environ.update(values)
 
 
-def confine(folder: str, *, memory_bytes: int | None, cpu_s: int) -> None:
-    """Confine this process and its descendants for good. ``folder`` is the only place where it may write.
+def confine(folder: str, *, memory_bytes: int | None, cpu_s: int, landlock: bool = True) -> None:
+    """Confine this process and its descendants for good. ``folder`` is the only place where it may write, if
+    ``landlock`` may be used and the kernel has it.
 
     ``memory_bytes`` limits the address space; root ignores the limit on the number of processes.
     """
@@ -102,7 +144,8 @@ def confine(folder: str, *, memory_bytes: int | None, cpu_s: int) -> None:
     os.umask(0o077)
     _drop_capabilities()
     _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-    _landlock(folder)
+    if landlock:
+        _landlock(folder)
 
 
 def _limit(kind: int, value: int) -> None:
@@ -138,14 +181,15 @@ def _drop_capabilities() -> None:
         raise OSError(ctypes.get_errno(), "capset")
 
 
-def _landlock_abi() -> int:
+def landlock_abi() -> int:
+    """Version of Landlock that the kernel offers, 0 for none."""
     return max(int(_libc.syscall(_SYS_LANDLOCK_CREATE, None, ctypes.c_size_t(0), 1)), 0)
 
 
 def _landlock(folder: str) -> None:
     """Forbid writing outside ``folder`` and signalling outside this process and its descendants, as far as the
     kernel can."""
-    abi = _landlock_abi()
+    abi = landlock_abi()
     if not abi:
         return
     writes = _WRITE_RIGHTS | (_REFER if abi >= 2 else 0) | (_TRUNCATE if abi >= 3 else 0)
@@ -173,15 +217,3 @@ def _allow(ruleset: int, path: str, rights: int) -> None:
             raise OSError(ctypes.get_errno(), f"landlock_add_rule: {path}")
     finally:
         os.close(handle)
-
-
-def _main(arguments: list[str]) -> None:
-    folder, cpu_s, *command = arguments
-    die_with_parent()
-    set_environment(environment(folder, threads=1))
-    confine(folder, memory_bytes=None, cpu_s=int(cpu_s))
-    os.execvp(command[0], command)
-
-
-if __name__ == "__main__":
-    _main(sys.argv[1:])

@@ -1,4 +1,4 @@
-"""A session: the referee, the warm interpreters that workers are forked from, the floor, one temporary folder.
+"""A session: the referee, the warm interpreters that workers are forked from, the floor, what isolates them.
 
 Everything is started when first needed, replaced when it dies, and gone when the session is closed.
 """
@@ -14,9 +14,10 @@ from typing import Any
 
 from solbench.device import cpu
 from solbench.evaluate import arena, build, sandbox
-from solbench.evaluate.processes import Referee, RefereeFailure, Worker, WorkerFailure, Zygote
+from solbench.evaluate.processes import Referee, RefereeFailure
 from solbench.evaluate.sampling import Limits, load, measure_floor
 from solbench.evaluate.timing import Floor
+from solbench.evaluate.workers import Worker, WorkerFailure, Zygote
 from solbench.model.solution import Solution
 
 FLOOR_SAMPLES = 9
@@ -25,11 +26,15 @@ _EMPTY_NATIVE = 'extern "C" void run() {}\n'
 
 
 class Session:
-    """Processes and facts that evaluations on the ``cpu`` target share. Use as a context manager."""
+    """Processes and facts that evaluations on the ``cpu`` target share. Use as a context manager.
+
+    :class:`solbench.errors.UndecidedError` where there is no sandbox, unless ``unsandboxed``.
+    """
 
     _open_sessions = 0
 
-    def __init__(self, limits: Limits | None = None, cache: Path | None = None) -> None:
+    def __init__(self, limits: Limits | None = None, cache: Path | None = None, *, unsandboxed: bool = False) -> None:
+        self.isolation = sandbox.isolation(unsandboxed)
         self.limits = limits or Limits()
         self.cache = cache
         self.threads = cpu.thread_count()
@@ -44,7 +49,8 @@ class Session:
         # The nonce lives in this process: same-user processes may not read its memory while a session is open.
         Session._open_sessions += 1
         sandbox.set_dumpable(False)
-        self._folder = Path(tempfile.mkdtemp(prefix="solbench-"))
+        if not self.isolation.namespaces:  # which have their temporary files in memory
+            self._folder = Path(tempfile.mkdtemp(prefix="solbench-"))
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -56,21 +62,15 @@ class Session:
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
-            Session._open_sessions -= 1
+        Session._open_sessions -= 1
         sandbox.set_dumpable(Session._open_sessions == 0)
-
-    @property
-    def folder(self) -> Path:
-        assert self._folder is not None, "the session is not open"
-        return self._folder
 
     def referee(self) -> Referee:
         """The trusted process; a new one if the last has died."""
         if self._referee is None or not self._referee.alive():
             if self._referee is not None:
                 self._referee.close()
-            folder = Path(tempfile.mkdtemp(prefix="referee-", dir=self.folder))
-            self._referee = Referee(folder, self.threads, self.flush_bytes)
+            self._referee = Referee(self.threads, self.flush_bytes)
         return self._referee
 
     def zygote(self, torch: bool) -> Zygote:
@@ -79,7 +79,8 @@ class Session:
         if zygote is None or not zygote.alive():
             if zygote is not None:
                 zygote.close()
-            self._zygotes[torch] = zygote = Zygote(self.folder, self.threads, torch=torch)
+            landlock = bool(self.isolation.landlock)
+            self._zygotes[torch] = zygote = Zygote(self._folder, self.threads, torch=torch, landlock=landlock)
         return zygote
 
     def renew(self) -> None:
@@ -128,9 +129,8 @@ class Session:
         """The built library of a native solution."""
         key = solution.model_dump_json(include={"spec", "sources"})
         if key not in self._libraries:
-            # A zygote removes the session's folder, build folders included, should this process be killed.
-            self.zygote(torch=False)
-            self._libraries[key] = build.build_library(solution, self.limits.compile_s, self.cache, self.folder)
+            zygote = self.zygote(torch=False)
+            self._libraries[key] = build.build_library(solution, self.limits.compile_s, zygote, self.cache)
         return self._libraries[key]
 
     def floor(self, native: bool) -> Floor:

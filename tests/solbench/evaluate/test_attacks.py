@@ -9,7 +9,6 @@ import pytest
 from small_problem import headers
 
 from solbench.corpus.load import Problem, load_solution
-from solbench.evaluate import sandbox
 from solbench.evaluate.evaluation import evaluate, protocol
 from solbench.evaluate.session import Session
 from solbench.model.trace import Status
@@ -23,7 +22,7 @@ TWO_SAMPLES = protocol("quick", samples=2)
 @pytest.mark.parametrize("path", ATTACKS, ids=lambda path: path.name)
 def test_attack(path: Path, problem: Problem, session: Session) -> None:
     fields = headers(path)
-    if fields.get("needs", "") and not any(fields["needs"] in name for name in sandbox.isolation()):
+    if fields.get("needs", "") and not any(fields["needs"] in name for name in session.isolation.names):
         pytest.skip(f"no {fields['needs']} here")
     solution = load_solution(path, problem.definition)
     limits, before = session.limits, session.limits

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from solbench.evaluate import build
+from solbench.evaluate.session import Session
 from solbench.model.solution import Solution
 from solbench.model.trace import Status
 
@@ -31,42 +32,46 @@ def solution(source: str = SOURCE, **options: Any) -> Solution:
     return Solution.load(fields, "test")
 
 
-def test_build_and_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    library = build.build_library(solution(), 60, tmp_path / "cache")
+def built(candidate: Solution, session: Session, cache: Path, seconds: float = 60) -> bytes:
+    return build.build_library(candidate, seconds, session.zygote(torch=False), cache)
+
+
+def test_build_and_cache(session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    library = built(solution(), session, tmp_path / "cache")
     path = tmp_path / "library.so"
     path.write_bytes(library)
     assert ctypes.CDLL(str(path)).run() == 42
     # The second time nothing is compiled; other sources or flags are.
     monkeypatch.setattr(build, "_compile", lambda *arguments: b"compiled again")
-    assert build.build_library(solution(), 60, tmp_path / "cache") == library
-    assert build.build_library(solution(cflags=["-DEXTRA=3"]), 60, tmp_path / "cache") == b"compiled again"
-    assert build.build_library(solution(SOURCE + "\n"), 60, tmp_path / "cache") == b"compiled again"
+    assert built(solution(), session, tmp_path / "cache") == library
+    assert built(solution(cflags=["-DEXTRA=3"]), session, tmp_path / "cache") == b"compiled again"
+    assert built(solution(SOURCE + "\n"), session, tmp_path / "cache") == b"compiled again"
 
 
-def test_a_changed_cache_entry_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_changed_cache_entry_is_not_used(session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build, "_compile", lambda *arguments: b"compiled")
-    build.build_library(solution(), 60, tmp_path)
+    built(solution(), session, tmp_path)
     (entry,) = tmp_path.rglob("*.so")
     entry.write_bytes(b"tampered")
-    assert build.build_library(solution(), 60, tmp_path) == b"compiled"
+    assert built(solution(), session, tmp_path) == b"compiled"
 
 
-def test_compile_error_has_the_last_lines(tmp_path: Path) -> None:
+def test_compile_error_has_the_last_lines(session: Session, tmp_path: Path) -> None:
     with pytest.raises(build.BuildFailure) as caught:
-        build.build_library(solution('extern "C" int run() { return nothing; }\n'), 60, tmp_path)
+        built(solution('extern "C" int run() { return nothing; }\n'), session, tmp_path)
     assert caught.value.status is Status.COMPILE_ERROR
     assert "nothing" in caught.value.reason and "main.cpp:1" in caught.value.log
     assert tempfile.gettempdir() not in caught.value.log
 
 
-def test_compile_limit(tmp_path: Path) -> None:
+def test_compile_limit(session: Session, tmp_path: Path) -> None:
     # Doubles at every level; the compiler would need hours.
     source = (
         "template <int n, int m> struct T { static constexpr long v = T<n - 1, 2 * m>::v + T<n - 1, 2 * m + 1>::v; };\n"
     )
     source += "template <int m> struct T<0, m> { enum { v = m }; };\n"
     with pytest.raises(build.BuildFailure, match=r"within the limit of 0\.5 s") as caught:
-        build.build_library(solution(source + 'extern "C" long run() { return T<28, 0>::v; }\n'), 0.5, tmp_path)
+        built(solution(source + 'extern "C" long run() { return T<28, 0>::v; }\n'), session, tmp_path, 0.5)
     assert caught.value.status is Status.COMPILE_ERROR
     assert "cc1plus -quiet" not in subprocess.run(["ps", "ax"], capture_output=True, text=True, check=False).stdout
 
@@ -76,9 +81,9 @@ def test_compile_limit(tmp_path: Path) -> None:
     ["-fplugin=x.so", "-I/etc", "@file", "-Wl,-rpath,/x", "-B/x", "-include/etc/passwd", "-o/x", "-specs=x", "-wrapper",
      "-D", "-DX=$(id)", "-mcmodel=x y", "", "x.o", "-fprofile-use=/x", "-O3 -I/"],
 )  # fmt: skip
-def test_forbidden_flags(tmp_path: Path, flag: str) -> None:
+def test_forbidden_flags(session: Session, tmp_path: Path, flag: str) -> None:
     with pytest.raises(build.BuildFailure, match="not an allowed flag") as caught:
-        build.build_library(solution(cflags=[flag]), 60, tmp_path)
+        built(solution(cflags=[flag]), session, tmp_path)
     assert caught.value.status is Status.COMPILE_ERROR
 
 
@@ -96,8 +101,8 @@ def test_link_flags() -> None:
         build._flags(solution(ld_flags=["-L/x"]))
 
 
-def test_no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_compiler(session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(build.BuildFailure, match="apt-get install") as caught:
-        build.build_library(solution(), 60, tmp_path)
+        built(solution(), session, tmp_path)
     assert caught.value.status is Status.UNSUPPORTED

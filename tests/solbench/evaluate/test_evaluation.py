@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-import signal
-import subprocess
-import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +12,7 @@ from small_problem import write_problem
 
 from solbench.corpus.load import Problem, load_problem, load_solution
 from solbench.errors import UnsupportedError
-from solbench.evaluate import arena, freeze, identity
+from solbench.evaluate import arena, identity
 from solbench.evaluate.evaluation import evaluate, protocol
 from solbench.evaluate.session import Session
 from solbench.model.solution import Solution
@@ -244,57 +239,6 @@ workloads:
     assert solve(drawn, session, source)[0].status is Status.INCORRECT_NUMERICAL
 
 
-def test_nothing_is_left_behind(problem: Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    tempfile.tempdir = None
-    others = freeze.descendants(os.getpid())
-    try:
-        with Session(cache=tmp_path / "cache") as session:
-            (trace,) = solve(problem, session, "def run(x, scale):\n    return x * scale + 1\n")
-            assert trace.status is Status.PASSED
-            running = [pid for pid in freeze.descendants(os.getpid()) if pid not in others]
-            assert len([pid for pid in running if not freeze.is_dead(pid)]) >= 2
-    finally:
-        tempfile.tempdir = None
-    assert not [pid for pid in running if not freeze.is_dead(pid)]
-    assert [path.name for path in tmp_path.iterdir() if path.name != "cache"] == []
-
-
-ORCHESTRATOR = """
-import sys, tempfile
-from pathlib import Path
-from solbench.corpus.load import load_problem, load_solution
-from solbench.evaluate.evaluation import evaluate
-problem = load_problem(Path(sys.argv[1]))
-solution = load_solution(Path(sys.argv[2]), problem.definition)
-print("started", flush=True)
-list(evaluate(problem, solution, progress=lambda text: print(text, flush=True)))
-"""
-
-
-def test_a_killed_orchestrator_leaves_nothing(problem: Problem, tmp_path: Path) -> None:
-    hang = tmp_path / "hang.py"
-    hang.write_text("import time\ndef run(x, scale):\n    print('hangs', flush=True)\n    time.sleep(3600)\n")
-    temporary = tmp_path / "tmp"
-    temporary.mkdir()
-    process = subprocess.Popen(
-        [sys.executable, "-c", ORCHESTRATOR, str(problem.path), str(hang)], stdout=subprocess.PIPE, text=True,
-        env={**os.environ, "TMPDIR": str(temporary)},
-    )  # fmt: skip
-    assert process.stdout is not None
-    deadline = time.monotonic() + 120
-    while not any(path.name.startswith("worker-") for path in temporary.glob("*/*/*")):
-        assert time.monotonic() < deadline and process.poll() is None
-        time.sleep(0.05)
-    tree = freeze.descendants(process.pid)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    process.stdout.close()
-    while [pid for pid in tree if not freeze.is_dead(pid)] or list(temporary.iterdir()):
-        assert time.monotonic() < deadline, (tree, list(temporary.rglob("*")))
-        time.sleep(0.05)
-
-
 def test_limits_are_the_sessions(problem: Problem, session: Session) -> None:
     assert dataclasses.replace(session.limits, call_s=1.0).call_s == 1.0
     assert session.floors()["python"]["event_s"] > 0
@@ -302,8 +246,7 @@ def test_limits_are_the_sessions(problem: Problem, session: Session) -> None:
 
 def test_a_new_process_a_replicate_leaves_the_session_its_folder(problem: Problem, tmp_path: Path) -> None:
     """An interpreter that is renewed before it was spoken to ends in order, and takes only its own folder with it."""
-    with Session(cache=tmp_path) as session:
-        session.zygote(torch=False)
+    with Session(cache=tmp_path, unsandboxed=True) as session:
+        folder = Path(session.zygote(torch=False).folder).parent
         session.renew()
-        assert session.folder.is_dir()
-        assert [path.name for path in session.folder.iterdir() if path.name.startswith("zygote-")] == []
+        assert [path.name for path in folder.iterdir()] == []

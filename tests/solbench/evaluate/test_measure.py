@@ -75,7 +75,7 @@ def test_measure_all(problems: list[Problem], session: Session, tmp_path: Path) 
     header, _ = read_set(out)
     assert header.hardware == hardware and header.clocks == "unlocked" and 0 < header.floor_s < 0.1
     assert header.environment["torch"] and header.device["flush_bytes"] == session.flush_bytes
-    assert header.protocol.isolation[:3] == ("rlimits", "scrubbed environment", "private temporary folder")
+    assert header.protocol.isolation == session.isolation.names
     # A complete set is left as it is.
     before = out.read_bytes()
     again = measure(problems, out, protocol=ONE_SAMPLE, session=session)
@@ -167,11 +167,10 @@ def test_commands(corpus: Path, tmp_path: Path, session: Session, monkeypatch: p
     common = ["--root", str(corpus), "--samples", "1"]
     result = run("evaluate", "scale_shift", "--solution", str(right), *common, "--trace-output", "traces.jsonl")
     assert result.exception is None and result.return_value == 0, result.output
-    assert "2 of 2 workloads passed" in result.stdout and "not the full sandbox" in result.stdout
+    assert "2 of 2 workloads passed" in result.stdout and f"  {session.isolation.label}" in result.stdout
     assert len((tmp_path / "traces.jsonl").read_text().splitlines()) == 2
     # From here on with the session of the tests: starting one takes seconds.
-    monkeypatch.setattr("solbench.evaluate.session.Session", lambda limits=None: contextlib.nullcontext(session))
-    monkeypatch.setattr("solbench.evaluate.measure.Session", lambda limits=None: contextlib.nullcontext(session))
+    monkeypatch.setattr("solbench.evaluate.session.Session", lambda *_, **__: contextlib.nullcontext(session))
     result = run("evaluate", "scale_shift", "--solution", str(wrong), *common, "--json")
     assert result.return_value == 1
     rows = json.loads(result.stdout)
