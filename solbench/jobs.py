@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +45,6 @@ def mapped(
     ``name`` and ``code`` (:func:`code_of`) say whose results these are. ``function`` is a module's, arguments and
     result are plain JSON values. ``workers``: processes, by default one a core.
     """
-    import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
 
     known = memo.Memo(root)
@@ -58,9 +57,8 @@ def mapped(
     missing = [position for position in range(len(jobs)) if position not in results]
     workers = min(len(missing), workers or os.cpu_count() or 1)
     if workers:
-        context = multiprocessing.get_context("spawn")
         try:
-            with ProcessPoolExecutor(workers, mp_context=context, initializer=_worker_start) as pool:
+            with worker_pool(workers) as pool:
                 futures = {position: pool.submit(function, *jobs[position]) for position in missing}
                 for position, future in futures.items():
                     results[position] = future.result()
@@ -70,6 +68,13 @@ def mapped(
                 f"{name}: a worker process died (out of memory?); run again, finished work is kept"
             ) from None
     return [results[position] for position in range(len(jobs))], len(missing)
+
+
+def worker_pool(workers: int) -> ProcessPoolExecutor:
+    """So many processes, each of one thread, that die with this one."""
+    import multiprocessing
+
+    return ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"), initializer=_worker_start)
 
 
 def code_of(paths: Sequence[str]) -> str:

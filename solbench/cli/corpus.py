@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from solbench.cli.corpus_calibrate import calibrate
 from solbench.cli.corpus_source import audit, equivalence, fetch_source, materialize
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ def corpus() -> None:
     """
 
 
-for _command in (fetch_source, materialize, audit, equivalence):
+for _command in (fetch_source, materialize, audit, equivalence, calibrate):
     corpus.add_command(_command)
 
 
@@ -70,52 +72,63 @@ def list_(root: Path, as_json: bool) -> None:
 
 @corpus.command()
 @click.argument("problems", nargs=-1, metavar="[PROBLEM]...")
-@click.option("--controls", is_flag=True, help="Also run the references and what must pass or fail (needs PyTorch).")
+@click.option("--controls", is_flag=True, help="Also run the references and what must pass or fail.")
+@click.option("--jobs", type=click.IntRange(1), help="Processes of the controls.  [default: one a core]")
 @_root
 @_json
-def validate(problems: tuple[str, ...], controls: bool, root: Path, as_json: bool) -> None:
+def validate(problems: tuple[str, ...], controls: bool, jobs: int | None, root: Path, as_json: bool) -> None:
     """Check problems: files, fields, axes, and with --controls what their checks accept and refuse.
 
-    PROBLEM is a key (AMD_AKA/torch2hip/l1n23_softmax), the last part of one, or a problem's folder; none means all.
+    PROBLEM is a key (AMD_AKA/torch2hip/l1n23_softmax), the last part of one, or a problem's folder; none means all,
+    with the manifest of AMD_AKA. A Definition of LLM_CORE is checked with the nine workloads that its rule makes for
+    gfx1200 with 16 GiB. Controls of large workloads run at reduced sizes, and the report says which.
 
     \b
     The controls of a problem:
-      must pass   the reference itself, twice, in float64, summed in another order, in every stress round
-      must fail   zeros, the mean, a copy of an input, an output of another draw
-      must hold   rejected_formats: rounding a contraction's operands to one breaks a check
+      must pass   the reference itself, twice, in float64, summed in another order, with a fused kernel's arithmetic,
+                  also in every stress round
+      must fail   zeros, the mean, a copy of an input, an output of another draw, half of one, the transpose, sums
+                  rounded to bfloat16 (where a check admits that: to float8) as they grow
+      must hold   outputs follow the draw and read every input, no weight is all zeros;
+                  rejected_formats: rounding a contraction's operands to one breaks a check
 
-    Exit code: 0 all hold, 1 a control failed, 2 a problem is malformed.
+    Exit code: 0 all hold, 1 a control failed, 2 a problem is malformed, 3 a control could not be run.
     """
-    from solbench.corpus.load import find_problems, load_corpus
+    from solbench.corpus.calibration import load_calibration
+    from solbench.corpus.wellformed import subjects
 
-    chosen = find_problems(root, problems) if problems else load_corpus(root)
+    chosen = subjects(root, problems)
+    for subject in chosen.found:
+        load_calibration(subject.problem)
+    findings: list[Finding] = []
     if controls:
-        from solbench.corpus.validate import validate as run_controls
+        from solbench.corpus.controls import run_controls
 
-        findings: list[Finding] = []
-        for problem in chosen:
-            found = run_controls(problem)
+        for subject, found in run_controls(chosen, jobs):
             findings += found
             if not as_json:
-                _print_findings(problem, found)
-        failed = sum(finding.ok is False for finding in findings)
-    else:
-        findings, failed = [], 0
-        if not as_json:
-            for problem in chosen:
-                click.echo(f"{problem.key}: {len(problem.workloads)} workloads are well-formed")
+                _print_findings(subject.problem, found)
+    elif not as_json:
+        for subject in chosen.found:
+            click.echo(f"{subject.problem.key}: {len(subject.problem.workloads)} workloads are well-formed")
+    states = Counter(finding.state for finding in findings)
     if as_json:
         report = {
-            "problems": [problem.key for problem in chosen],
+            "problems": [subject.problem.key for subject in chosen.found],
+            "counts": chosen.counts,
             "controls": [vars(finding) for finding in findings],
-            "failed": failed,
-            "not_run": sum(finding.ok is None for finding in findings),
+            "failed": states["failed"],
+            "not_run": states["not run"],
+            "not_applicable": states["not applicable"],
         }
         click.echo(json.dumps(report, indent=2))
-    elif controls:
-        click.echo(f"{len(chosen)} problems, {_counted(findings)}")
-    if failed:
-        click.get_current_context().exit(1)
+    else:
+        for line in chosen.counts:
+            click.echo(line)
+        if controls:
+            click.echo(f"{len(chosen.found)} problems, {_counted(findings)}")
+    if states["failed"] or states["not run"]:
+        click.get_current_context().exit(1 if states["failed"] else 3)
 
 
 @corpus.command()
@@ -215,15 +228,18 @@ def _print_report(found: Report) -> None:
 
 
 def _counted(findings: list[Finding]) -> str:
-    failed, not_run = (sum(finding.ok is state for finding in findings) for state in (False, None))
-    return f"{len(findings)} controls, {failed} failed, {not_run} not run"
+    states = Counter(finding.state for finding in findings)
+    parts = [f"{states[state]} {state}" for state in ("failed", "not run", "not applicable")]
+    return f"{states['holds']} of {len(findings)} controls hold, {', '.join(parts)}"
 
 
 def _print_findings(problem: Problem, findings: list[Finding]) -> None:
+    from solbench.cli import printable
+
     click.echo(f"{problem.key}: {_counted(findings)}")
     for finding in findings:
-        if not finding.ok:
-            state = "FAILED" if finding.ok is False else "not run"
-            click.echo(f"  {state} {finding.workload}: {finding.control}: {finding.detail}")
+        if finding.state in ("failed", "not run"):
+            state = finding.state.replace("failed", "FAILED")
+            click.echo(printable(f"  {state} {finding.workload}: {finding.control}: {finding.detail}"))
         elif finding.control == "resolves" and finding.detail:
             click.echo(f"  {finding.workload}: {finding.detail}")
