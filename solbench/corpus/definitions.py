@@ -1,9 +1,10 @@
 """Definitions without workloads: a folder with ``defaults.yaml`` where a problem has ``workloads.yaml``.
 
-``defaults.yaml`` holds what every workload shares, the generators of the inputs and the checks of the outputs; a rule
-elsewhere gives the axes. Two generators are resolved for each workload: a constant may be an expression over the axes,
-as a scalar input repeats an axis (a window); and ``{type: custom, frozen: true}`` is drawn once and listed by its
-values, for what decides how much work there is (lengths, offsets). Only that runs code, the reference's own.
+``defaults.yaml`` holds what every workload shares: generators of the inputs, checks of the outputs, and where there are
+any, stress rounds and rejected formats. A rule elsewhere gives the axes. Two generators are resolved for each workload:
+a constant may be an expression over the axes, as a scalar input repeats an axis (a window); and ``{type: custom,
+frozen: true}`` is drawn once and listed by its values, for what decides how much work there is (lengths, offsets). Only
+that runs code, the reference's own.
 """
 
 from __future__ import annotations
@@ -23,18 +24,18 @@ from solbench.model.expression import evaluate
 from solbench.model.workload import Workload
 
 DEFAULTS_SCHEMA = "solbench.workload-defaults.v1"
+_REQUIRED, _OPTIONAL = ("schema", "inputs", "checks"), ("stress_rounds", "rejected_formats")
 FROZEN = {"type": "custom", "frozen": True}
 
 
 @dataclass(frozen=True)
 class Template:
-    """A Definition and what its workloads share."""
+    """A Definition and what its workloads share: fields of a workload, some of them with expressions."""
 
     path: Path
     corpus: str
     definition: Definition
-    inputs: Mapping[str, Any]
-    checks: tuple[Any, ...]
+    shared: Mapping[str, Any]
 
     @property
     def key(self) -> str:
@@ -45,26 +46,29 @@ class Template:
         """The workload of these ``var`` axes, valid against the Definition; :class:`InputError` where it is not."""
         where = f"{self.path / 'defaults.yaml'}: {uuid}"
         names = self.definition.resolve_axes(dict(axes), where)
-        frozen = {name: {"type": "custom"} for name, fields in self.inputs.items() if fields == FROZEN}
-        inputs = {name: _resolved(fields, names, f"{where}: inputs.{name}") for name, fields in self.inputs.items()}
-        inputs |= frozen
+        fields = {"uuid": uuid, "axes": dict(axes), **self.shared}
+        inputs = fields["inputs"]
+        frozen = {name: {"type": "custom"} for name, generator in inputs.items() if generator == FROZEN}
+        fields["inputs"] = _resolved(inputs, names, f"{where}: inputs") | frozen
+        fields["stress_rounds"] = [
+            {**stress, "inputs": _resolved(stress["inputs"], names, f"{where}: stress_rounds")}
+            for stress in self.shared.get("stress_rounds", ())
+        ]
         if frozen:
-            drawn = Workload.load(
-                {"uuid": uuid, "axes": dict(axes), "inputs": inputs, "checks": list(self.checks)}, where
-            )
-            inputs |= _frozen(self.definition, drawn, names, frozen)
-        fields = {"uuid": uuid, "axes": dict(axes), "inputs": inputs, "checks": list(self.checks)}
+            fields["inputs"] |= _frozen(self.definition, Workload.load(fields, where), names, frozen)
         workload = Workload.load(fields, where)
         workload.validate_against(self.definition, where)
         return workload
 
 
-def _resolved(generator: Any, axes: Mapping[str, int], where: str) -> Any:
-    """The generator with the value of a constant in place of its expression."""
-    value = generator.get("value") if isinstance(generator, Mapping) else None
-    if not isinstance(value, str) or generator.get("type") != "constant":
-        return generator
-    return {**generator, "value": evaluate(value, axes, f"{where}.value")}
+def _resolved(inputs: Mapping[str, Any], axes: Mapping[str, int], where: str) -> dict[str, Any]:
+    """The generators with the value of each constant in place of its expression."""
+    resolved = dict(inputs)
+    for name, generator in inputs.items():
+        value = generator.get("value") if isinstance(generator, Mapping) else None
+        if isinstance(value, str) and generator.get("type") == "constant":
+            resolved[name] = {**generator, "value": evaluate(value, axes, f"{where}.{name}.value")}
+    return resolved
 
 
 def _frozen(
@@ -100,10 +104,16 @@ def load_template(path: Path, *, corpus: str) -> Template:
     """One folder's Definition and defaults."""
     where = str(path / "defaults.yaml")
     document = read_yaml(path / "defaults.yaml")
-    if not isinstance(document, Mapping) or set(document) != {"schema", "inputs", "checks"}:
-        raise InputError(where, "must be a mapping of schema, inputs and checks")
+    if not isinstance(document, Mapping) or not set(_REQUIRED) <= set(document) <= {*_REQUIRED, *_OPTIONAL}:
+        raise InputError(where, f"must be a mapping of {', '.join(_REQUIRED)}, perhaps {' and '.join(_OPTIONAL)}")
     if document["schema"] != DEFAULTS_SCHEMA:
         raise InputError(f"{where}: schema", f"must be {DEFAULTS_SCHEMA}")
     if not isinstance(document["inputs"], Mapping) or not isinstance(document["checks"], list):
         raise InputError(where, "inputs must be a mapping, checks a list")
-    return Template(path, corpus, load_definition(path), document["inputs"], tuple(document["checks"]))
+    rounds = document.get("stress_rounds", [])
+    if not isinstance(rounds, list) or not all(
+        isinstance(stress, Mapping) and isinstance(stress.get("inputs"), Mapping) for stress in rounds
+    ):
+        raise InputError(f"{where}: stress_rounds", "must be a list of rounds with a mapping of inputs")
+    shared = {name: value for name, value in document.items() if name != "schema"}
+    return Template(path, corpus, load_definition(path), shared)

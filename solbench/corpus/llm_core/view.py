@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from solbench.errors import InputError
 from solbench.model.configuration import SCHEMA, Configuration, Decision, Slot
 from solbench.model.definition import resolve_shape
 from solbench.model.workload import Workload
-from solbench.workspace import replace_folder
+from solbench.workspace import new_folder
 
 
 def write_view(view: View, rules: Rules, corpus: Path, folder: Path) -> None:
@@ -29,11 +28,7 @@ def write_view(view: View, rules: Rules, corpus: Path, folder: Path) -> None:
     ``corpus`` (``problems/LLM_CORE``) has the Definitions in ``<family>/<name>``. Raises :class:`InputError` where
     ``folder`` exists, and for a Definition that is missing, has other tensors than its rule or takes no workload.
     """
-    if folder.exists() or folder.is_symlink():
-        raise InputError(str(folder), "exists already; name a new folder")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    try:
+    with new_folder(folder) as temporary:
         for decision in view.generated:
             template = load_template(corpus / decision.family / decision.name, corpus=corpus.name)
             path = temporary / template.key
@@ -44,9 +39,6 @@ def write_view(view: View, rules: Rules, corpus: Path, folder: Path) -> None:
             (path / "workloads.yaml").write_text(_yaml(document))
         document = configuration(view, corpus.name).model_dump(mode="json", exclude_defaults=True)
         (temporary / "view.yaml").write_text(_yaml({"schema": SCHEMA} | document))
-        replace_folder(temporary, folder)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _workloads_document(decision: generate.Decision, rule: Rule, template: Template) -> dict[str, Any]:
@@ -58,11 +50,15 @@ def _workloads_document(decision: generate.Decision, rule: Rule, template: Templ
         for name, generator in documents[0]["inputs"].items()
         if all(fields["inputs"][name] == generator for fields in documents)
     }
+    defaults: dict[str, Any] = {"inputs": shared}
+    for name in ("checks", "stress_rounds", "rejected_formats"):
+        if name in documents[0] and all(fields.get(name) == documents[0][name] for fields in documents):
+            defaults[name] = documents[0][name]
     rows = []
     for fields in documents:
-        own = {name: generator for name, generator in fields["inputs"].items() if name not in shared}
-        rows.append({"uuid": fields["uuid"], "axes": fields["axes"], **({"inputs": own} if own else {})})
-    defaults = {"inputs": shared, "checks": documents[0]["checks"]}
+        own = {name: generator for name, generator in fields.pop("inputs").items() if name not in shared}
+        row = {name: value for name, value in fields.items() if name not in defaults}
+        rows.append({**row, **({"inputs": own} if own else {})})
     return {"schema": WORKLOADS_SCHEMA, "defaults": defaults, "workloads": rows}
 
 

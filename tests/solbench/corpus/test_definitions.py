@@ -83,6 +83,13 @@ def custom_inputs(axes, device):
         load_template(folder, corpus="CORPUS").workload("w0", {"M": 5})
 
 
+def test_stress_rounds_and_rejected_formats(tmp_path: Path) -> None:
+    more = "stress_rounds: [{label: far, inputs: {x: {type: constant, value: 2 * M}}}]\nrejected_formats: [int8]\n"
+    workload = load_template(write(tmp_path, DEFAULTS + more), corpus="CORPUS").workload("w0", {"M": 5})
+    assert workload.rejected_formats == ("int8",)
+    assert workload.stress_rounds[0].inputs["x"].model_dump() == {"type": "constant", "value": 10}
+
+
 def test_all_of_llm_core_is_there() -> None:
     templates = [template for template in load_templates(ROOT) if template.corpus == "LLM_CORE"]
     assert len({template.definition.name for template in templates}) == 36
@@ -117,7 +124,9 @@ def test_the_release_holds_what_it_held() -> None:
     ("text", "complaint"),
     [
         (DEFAULTS.replace("defaults.v1", "defaults.v2"), "schema: must be"),
-        (DEFAULTS.replace("checks:", "rules:"), "schema, inputs and checks"),
+        (DEFAULTS.replace("checks:", "rules:"), "schema, inputs, checks, perhaps"),
+        (DEFAULTS + "stress_rounds: [far]\n", "stress_rounds: must be a list of rounds"),
+        (DEFAULTS + "stress_round: []\n", "perhaps stress_rounds"),
         (DEFAULTS.replace("inputs:\n  x: {type: normal}", "inputs: [x]"), "inputs must be a mapping"),
     ],
 )
