@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -18,6 +19,23 @@ from solbench.model.expression import evaluate
 from solbench.model.workload import CodeDistanceCheck, NumericCheck, RoutingCheck, SigmoidRoutingCheck
 
 Tensors = Mapping[str, torch.Tensor]
+
+
+@dataclass(frozen=True)
+class Observed:
+    """The largest shares of several runs: by (output, variant), and those of a rounding step by output."""
+
+    shares: dict[tuple[str, str], float] = field(default_factory=dict)
+    steps: dict[str, float] = field(default_factory=dict)
+
+    def note(
+        self, variant: str, instance: Instance, inputs: Mapping[str, Any], expected: Tensors, actual: Tensors
+    ) -> None:
+        """Take in what one variant made of one draw."""
+        for output, share in used_shares(instance, inputs, expected, actual).items():
+            self.shares[output, variant] = max(share, self.shares.get((output, variant), 0.0))
+        for output, step in step_shares(instance, expected).items():
+            self.steps[output] = max(step, self.steps.get(output, 0.0))
 
 
 def used_shares(
