@@ -56,6 +56,8 @@ _ADAPTER = '''
 
 _ARGUMENTS = {arguments}
 _STATE = {state}
+with _torch.device("meta"), _Placed("meta"):
+    _MODEL = Model(*get_init_inputs())  # its own weights are never allocated
 
 
 def custom_inputs(axes_and_scalars, device):
@@ -69,17 +71,15 @@ def custom_inputs(axes_and_scalars, device):
 
 
 def run({parameters}):
-    """Model.forward; the weights of the module itself are never allocated."""
+    """Model.forward with the weights that are given."""
     given = locals()
-    with _torch.device("meta"), _Placed("meta"):
-        model = Model(*get_init_inputs())
     # A buffer may be written to, such as a running mean; an input may not.
     state = {{key: given[name].clone() for name, key in _STATE.items()}}
     device = next(value.device for value in given.values() if isinstance(value, _torch.Tensor))
-    for key, buffer in model.named_buffers():
+    for key, buffer in _MODEL.named_buffers():
         if key not in state:  # no output depends on it
-            state[key] = _torch.zeros_like(buffer, device=device)
-    result = _torch.func.functional_call(model, state, tuple(given[name] for name in _ARGUMENTS))
+            state[key] = _torch.zeros(buffer.shape, dtype=buffer.dtype, device=device)
+    result = _torch.func.functional_call(_MODEL, state, tuple(given[name] for name in _ARGUMENTS))
     return result.contiguous() if isinstance(result, _torch.Tensor) else [value.contiguous() for value in result]
 '''
 
