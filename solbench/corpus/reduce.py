@@ -67,8 +67,9 @@ def witness(definition: Definition, workload: Workload, kept: Collection[int] = 
     axis (a window, a top-k) follows it. What sizes below 16 divide, they divide still, and odd stays odd; so do other
     scalars (a number of groups), and their parts stay no smaller than 4. Where an expression divides an axis, by a
     number or by another axis, a remainder stays one and none stays none; an axis that an expression gives stays above,
-    at or below each scalar. Sizes in ``kept`` do not change, and only those that a scalar repeats bound larger ones.
-    Workloads that differ in scale alone have one witness.
+    at or below each scalar. Axes of inputs whose numbers are listed, and sizes among these numbers, do not change.
+    Neither do sizes in ``kept``, and only those that a scalar repeats bound larger ones. Workloads that differ in scale
+    alone have one witness.
     """
     full = workload.validate_against(definition, f"{definition.name}: {workload.uuid}")
     sizes = {name: full[name] for name, axis in definition.axes.items() if not isinstance(axis, AxisExpr)}
@@ -77,7 +78,10 @@ def witness(definition: Definition, workload: Workload, kept: Collection[int] = 
         for name, generator in workload.inputs.items()
         if isinstance(generator, (Constant, ScalarInput)) and definition.inputs[name].dtype.startswith("int")
     }
-    fixed = {full[name] for name in _valued_axes(definition, workload)} | set(kept)
+    listed = (
+        value for generator in workload.inputs.values() if isinstance(generator, Values) for value in generator.values
+    )
+    fixed = {*kept, *(full[name] for name in _valued_axes(definition, workload)), *listed}
     mapped: dict[int, int] = {}
     for size in sorted({*sizes.values(), *(value for value in scalars.values() if value > 1)}):
         shrinks = size >= KEPT and size not in fixed and size in sizes.values()
