@@ -29,6 +29,7 @@ from solar.bound.formats import Prices
 from solar.bound.networks import FREE, Cost, Factor, Form, Network, cheapest
 from solar.bound.regions import Region
 from solar.bound.reuse import Made, made_before, repeated
+from solar.bound.structure import Structure
 from solar.bound.symmetry import one_triangle, plain
 from solar.einsum import Program
 
@@ -46,10 +47,10 @@ class Priced:
 
 
 def price_contractions(
-    program: Program, facts: Facts, demand: Demand, prices: Prices, sources: Mapping[str, str]
+    program: Program, facts: Facts, demand: Demand, prices: Prices, sources: Mapping[str, str], structure: Structure
 ) -> list[Priced]:
     """Cheapest work of every root that a contraction stands behind, in program order."""
-    chains = Chains(program, facts, demand, prices, sources)
+    chains = Chains(program, facts, demand, prices, sources, structure)
     roots = [
         op.outputs[0]
         for op in program.ops

@@ -15,7 +15,7 @@ from solar.bound.facts import Facts, scalars_of
 from solar.bound.formats import Prices
 from solar.bound.networks import Factor, Form, Network, NotALinearMapError, reshape_forms
 from solar.bound.regions import Block, Pair, Region
-from solar.bound.structure import Structure, structure_of
+from solar.bound.structure import Structure
 from solar.einsum import Op, Program
 
 # Alternatives (which addend of a sum inside a product to follow) that are tried out.
@@ -31,12 +31,12 @@ class Chains:
     demand: Demand
     prices: Prices
     sources: Mapping[str, str]
+    structure: Structure
     producers: Mapping[str, Op] = field(init=False)
     readers: Mapping[str, list[Op]] = field(init=False)
     bearing: frozenset[str] = field(init=False)
     settled: frozenset[str] = field(init=False)
     repeating: frozenset[str] = field(init=False)
-    structure: Structure = field(init=False)
 
     def __post_init__(self) -> None:
         self.producers = self.program.producers()
@@ -44,7 +44,6 @@ class Chains:
         self.bearing = bearing_tensors(self.program)
         self.settled = _settled(self)
         self.repeating = _repeating(self.program)
-        self.structure = structure_of(self.program, self.facts)
 
 
 def _repeating(program: Program) -> frozenset[str]:
@@ -180,14 +179,17 @@ def _grow(chains: Chains, net: Network, root: str) -> list[Network]:
 
 def _once(chains: Chains, net: Network) -> None:
     """Equal slices, of copies, broadcasts or a gather by known indices, are multiplied once: along an index as many
-    count as the factor with the most different ones has."""
+    count as the factor with the most different ones has; along one that is summed, where what equal slices are
+    multiplied with is added up first, as the factor with the fewest."""
     most: dict[str, int] = {}
+    choose = {True: max, False: min}
     for factor in net.factors:
         shape = chains.program.tensors[factor.tensor].shape
         for form, count, extent in zip(factor.forms, chains.structure.different[factor.tensor], shape, strict=True):
             for name, _ in form.terms:
                 whole = form.index is not None and net.sets[name].extent == extent
-                most[name] = max(most.get(name, 0), count if whole else net.sets[name].extent)
+                here = count if whole else net.sets[name].extent
+                most[name] = choose[name in net.output](most.get(name, here), here)
     for name, count in most.items():
         if count < net.sets[name].extent:
             net.limit(Form(((name, 1),)), ax.unknown(net.sets[name].extent, count))
@@ -331,10 +333,8 @@ def _expand_map(chains: Chains, net: Network, factor: Factor, op: Op) -> list[li
 
 
 def _varies_fully(chains: Chains, name: str, elements: int) -> bool:
-    """As many elements as the result, and none of its dimensions repeats."""
-    tensor = chains.program.tensors[name]
-    repeated = any(tensor.shape[dim] > 1 for dim in chains.facts.uniform[name])
-    return tensor.elements == elements and not repeated
+    """As many values of its own as the result has elements."""
+    return chains.structure.own[name] >= elements
 
 
 def aligned(forms: Sequence[Form], shape: Sequence[int]) -> tuple[Form, ...]:

@@ -559,14 +559,16 @@ def _unavoidable(
     """The largest term that no order avoids. ``decided``: values that decide a factor; each is multiplied with what no
     other factor of two shares."""
     factors = net.factors
+    largest: float
     if not any(count is not None for count in decided):
         largest = max([_points(net, factor.indices) for factor in factors] + [_points(net, frozenset(net.output))])
     else:
-        terms = []
+        terms: list[float] = []
         for factor, count in zip(factors, decided, strict=True):
             points = _points(net, factor.indices)
             others = [i for i, other in enumerate(factors) if other is not factor]
-            term = points if count is None else min(points, count)
+            # A value that decides many elements takes part in a multiplication, with no addition, at least.
+            term: float = points if count is None else min(points, count / 2)
             if count is not None and len(others) == 1 and decided[others[0]] is None and not net.broken:
                 term *= _points(net, factors[others[0]].indices - factor.indices)
             terms.append(term)

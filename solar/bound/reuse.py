@@ -1,8 +1,8 @@
 """Products that several results have in common under some association, though the program forms them once or never.
 
-``(a @ b) @ c`` beside ``b @ c``; ``a @ b.t()`` beside ``b @ a.t()``; products with two slices that overlap. A kernel
-forms what they share once. So results are walked in an order, and what an earlier one may have formed on its way is
-free in later ones: a lower bound in any order, for each product counts where it first occurs.
+``(a @ b) @ c`` beside ``b @ c``; ``a @ b.t()`` beside ``b @ a.t()``; products with two slices that overlap, or with a
+sum and its parts. A kernel forms what they share once. So results are walked in an order, and what an earlier one may
+have formed on its way is free in later ones: a lower bound in any order, for each product counts where it first occurs.
 """
 
 from __future__ import annotations
@@ -61,13 +61,44 @@ def made_before(chains: Chains, order: Sequence[str], grown: Grown, shared: froz
             apart = _whole_groups(net, shared)
             free = set()
             for mask, product in products(chains, net).items():
-                if mask not in apart and any(product.may_be(other) for other in seen[product.tensors]):
+                if mask not in apart and _met(product, seen):
                     free.add(mask)
                 mine.append(product)
+            addends = _by_addend(chains, net)
+            for mask in {mask for made in addends for mask in made}:
+                parts = [made[mask] for made in addends if mask in made]
+                if mask not in apart and all(_met(part, seen) for part in parts):
+                    free.add(mask)
+                mine += parts
             found[id(net)] = frozenset(free)
         if name not in shared:
             for product in mine:
                 seen[product.tensors].append(product)
+    return found
+
+
+def _met(product: Product, seen: Mapping[tuple[Any, ...], list[Product]]) -> bool:
+    return any(product.may_be(other) for other in seen.get(product.tensors, ()))
+
+
+def _addends(chains: Chains, name: str) -> list[str]:
+    """The tensors that a factor is the sum or difference of."""
+    op = chains.producers.get(name)
+    if op is None or op.function not in ("add", "sub") or len(op.operands) < 2 or name in chains.bearing:
+        return []
+    tensors = chains.program.tensors
+    return [part for part in op.operands if tensors[part].shape == tensors[name].shape]
+
+
+def _by_addend(chains: Chains, net: Network) -> list[dict[int, Product]]:
+    """Products of one factor that is a sum, addend by addend: ``a @ (u + v)`` is ``a @ u`` and ``a @ v``; any two of
+    them give the third."""
+    found = []
+    for i, factor in enumerate(net.factors):
+        for part in _addends(chains, factor.tensor):
+            with_part = net.copy()
+            with_part.factors[i] = Factor(part, factor.forms, factor.groups)
+            found.append({mask: made for mask, made in products(chains, with_part).items() if mask >> i & 1})
     return found
 
 
@@ -90,8 +121,8 @@ def _related(chains: Chains, order: Iterable[str], grown: Grown) -> set[str]:
     holders: dict[frozenset[str], set[str]] = defaultdict(set)
     for name in order:
         for net in (net for alternatives in grown[name] for net in alternatives):
-            tensors = sorted(origin(chains, factor.tensor) for factor in net.factors)
-            for pair in combinations(tensors, 2):
+            names = [name for f in net.factors for name in (f.tensor, *_addends(chains, f.tensor))]
+            for pair in combinations(sorted(origin(chains, name) for name in names), 2):
                 holders[frozenset(pair)].add(name)
     return {name for names in holders.values() if len(names) > 1 for name in names}
 

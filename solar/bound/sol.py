@@ -20,6 +20,7 @@ from solar.bound.einsums import products_as_written
 from solar.bound.facts import IGNORED, Facts, gather_facts, scalars_of
 from solar.bound.formats import Prices, check_rejected, sources
 from solar.bound.sharing import shared
+from solar.bound.structure import structure_of
 from solar.bound.traffic import Moved, live, moved
 from solar.bound.work import Elementwise, elementwise_work
 from solar.einsum import Op, Program
@@ -73,8 +74,9 @@ def _bound(program: Program, machine: Machine, rejected: tuple[str, ...]) -> dic
     wanted = demand(program, facts, taken_out)
     prices = Prices(machine, rejected)
     narrowest = sources(program)
-    contractions = price_contractions(program, facts, wanted, prices, narrowest)
-    elementwise = elementwise_work(program, facts, wanted, taken_out)
+    structure = structure_of(program, facts)
+    contractions = price_contractions(program, facts, wanted, prices, narrowest, structure)
+    elementwise = elementwise_work(program, facts, wanted, structure, taken_out)
     opaque = [op for op in program.ops if op.kind == "opaque" and any(wanted.needed.get(n) for n in op.outputs)]
     declared = declared_work(program, facts, wanted.needed)
     compute = _compute(program, machine, prices, contractions, elementwise, opaque, declared)

@@ -194,7 +194,8 @@ class _Walk:
             rows = min(rows, own[dim]) if known is None or own[dim] == given[dim] else 1
             return [rows if i == dim else n for i, n in enumerate(own)]
         if op.kind == "index" or op.function == "bitcast":
-            return shape if own == given else [1] * len(shape)
+            data = op.operands[:1] if op.function in _GATHERS else op.operands
+            return shape if self._any_full(data) else [1] * len(shape)
         return _of_view(op, own, given, shape)
 
     def _joined(self, op: Op, shape: tuple[int, ...]) -> list[int]:
@@ -228,8 +229,10 @@ class _Walk:
             return [(sum if i == dim else max)(self.different[name][i] for name in pieces) for i in range(len(shape))]
         if op.function in ("clone", "flip", "roll", "pad"):
             return own
-        full = any(self.different[name] == self.program.tensors[name].shape for name in op.operands)
-        return shape if full else [1] * len(shape)
+        return shape if self._any_full(op.operands) else [1] * len(shape)
+
+    def _any_full(self, names: Sequence[str]) -> bool:
+        return any(self.different[name] == self.program.tensors[name].shape for name in names)
 
     # Masks.
 

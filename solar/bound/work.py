@@ -8,6 +8,7 @@ operands, a bias or a residual starts its accumulator). Repetition along a broad
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -19,6 +20,7 @@ from solar.bound.expansion import bearing_tensors
 from solar.bound.facts import Facts, scalars_of
 from solar.bound.formats import CODES, sources
 from solar.bound.regions import Block, Region
+from solar.bound.structure import Structure
 from solar.einsum import Op, Program
 
 # Operand modifiers, or no operation at all.
@@ -37,8 +39,9 @@ class Elementwise:
 
 
 def elementwise_work(
-    program: Program, facts: Facts, demand: Demand, cancelled: frozenset[tuple[str, int]] = frozenset()
-) -> list[Elementwise]:
+    program: Program, facts: Facts, demand: Demand, structure: Structure,
+    cancelled: frozenset[tuple[str, int]] = frozenset(),
+) -> list[Elementwise]:  # fmt: skip
     """Operations of every live op that is not a contraction, in program order. ``cancelled``: see :func:`demand`."""
     shifted = {name for name, _ in cancelled}
     kept = ordered(program)
@@ -60,14 +63,13 @@ def elementwise_work(
             continue
         size = max(distinct(region, facts.uniform[name]) for region, name in zip(wanted, op.outputs, strict=True))
         for name in op.outputs:
-            touched = size
             values[name] = _values(program, op, name, values)
             if op.kind == "map":
-                size = min(size, values[name])
+                size = min(size, values[name], math.prod(structure.different[name]))
             if op.kind == "map" and (op.function in _MONOTONE or op.name in kept):
                 limit = _extrema(program, demand, shifted | kept, readers, name)
                 size = size if limit is None else min(size, limit)
-            folded[name] = min(_folded(program, demand, op, name, touched, folded), values[name])
+            folded[name] = min(_folded(program, demand, op, name, size, folded), values[name])
         if op.name in free or all(name in facts.fixed or name in unpacked for name in op.outputs):
             continue
         operations = _operations(program, facts, demand, op, size, bearing, feeding, producers, folded)
