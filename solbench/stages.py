@@ -68,8 +68,8 @@ def graphs(workspace: Workspace, output: StageOutput) -> str:
 
 
 def einsums(workspace: Workspace, output: StageOutput) -> str:
-    """IR and attestation of every workload that has a graph."""
-    from solbench.bounds import convert_and_attest
+    """IR and attestation of every workload that has a graph; what is replayed for several is replayed once."""
+    from solbench.bounds import attestation, convert_and_reduce, examined
 
     recorded = workspace.store.index("graphs")
     jobs = []
@@ -78,16 +78,23 @@ def einsums(workspace: Workspace, output: StageOutput) -> str:
         if graph.kind == "operator-graph":
             jobs.append((name, instance, {**definition, "graph": workspace.store.load("graphs", graph)}))
     code = code_of(CONVERSION)
-    results, computed = mapped(workspace.memo, "einsums", code, convert_and_attest, [job[1:] for job in jobs])
+    results, computed = mapped(workspace.memo, "einsums", code, convert_and_reduce, [job[1:] for job in jobs])
+    keys = [canonical.digest(canonical.dumps(result["witness"])) for result in results]
+    witnesses = {key: result["witness"] for key, result in zip(keys, results, strict=True) if result["witness"]}
+    replays, replayed = mapped(workspace.memo, "witnesses", code, examined, [(small,) for small in witnesses.values()])
+    found = dict(zip(witnesses, replays, strict=True))
     missing = 0
-    for (name, _, _), result in zip(jobs, results, strict=True):
-        if result["program"] is None:
+    for (name, _, _), key, result in zip(jobs, keys, results, strict=True):
+        attested = attestation(result, found[key]) if result["witness"] else result
+        if attested["program"] is None:
             missing += 1
-            output.put(f"{name}/graph", "no-graph", {"schema": NO_GRAPH_SCHEMA, "reason": result["reason"]})
+            output.put(f"{name}/graph", "no-graph", {"schema": NO_GRAPH_SCHEMA, "reason": attested["reason"]})
             continue
-        output.put(f"{name}/graph", "einsum-graph", result["program"])
-        output.put(f"{name}/attestation", "attestation", result["attestation"])
-    return f"{len(jobs)} graphs, {computed} computed, {missing} not converted"
+        output.put(f"{name}/graph", "einsum-graph", attested["program"])
+        output.put(f"{name}/attestation", "attestation", attested["attestation"])
+    return (
+        f"{len(jobs)} graphs, {computed} computed, {replayed} of {len(witnesses)} replays run, {missing} not converted"
+    )
 
 
 def bounds(workspace: Workspace, output: StageOutput) -> str:
