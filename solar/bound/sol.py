@@ -28,7 +28,12 @@ from solar.errors import GraphError
 from solar.hardware import Machine
 
 SCHEMA = "solar.bound.v1"
-CLASS = "classical products in any order, any fusion, any admissible format; Winograd for stride-1 windows"
+CLASS = (
+    "classical products in any order, any fusion, any admissible format; Winograd for stride-1 windows; "
+    "no Strassen, no FFT, no identities of functions, no polynomials of a matrix beyond their powers, "
+    "no symmetry through a third matrix"
+)
+_GATHERS = frozenset(("gather", "index_select", "embedding", "index"))
 
 
 def bound(program: Program, machine: Machine, *, rejected_formats: Sequence[str] = ()) -> dict[str, Any]:
@@ -229,6 +234,8 @@ def _assumptions(
             f"operands may be rounded to any coarser 16-bit float or TF32{refused}: no check is known to forbid it"
         )
         found.append("association does not change across gathers, scatters, scans, concatenations and padding")
+        if any(op.function in _GATHERS and not program.values.keys() >= {*op.operands[1:]} for op in program.ops):
+            found.append("rows that unknown indices gather are multiplied as different rows")
     if any(scalars_of(op).get(1) == IGNORED for op in program.ops if op.function in ("eq", "ne")):
         found.append(f"no target has the value {IGNORED}, which marks targets that do not count")
     if wanted.frozen:

@@ -175,8 +175,8 @@ CASES = {
     ),
     # Masks.
     "what an unknown mask leaves, then a product": trick(
-        lambda m, x, w: torch.where(m, x, 0.0) @ w, BITS, (N, K), (K, M), operations=N * K, moved=N * K * 2 + K * M + N * M,
-        least=0,
+        lambda m, x, w: torch.where(m, x, 0.0) @ w, BITS, (N, K), (K, M), operations=N * K,
+        moved=N * K * 2 + K * M + N * M, least=0,
     ),
     "what a mask of bits leaves": trick(
         lambda m, x, w: (x * m) @ w, BITS, (N, K), (K, M), operations=N * K, moved=N * K * 2 + K * M + N * M, least=0
