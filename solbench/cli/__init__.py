@@ -26,6 +26,7 @@ VERBS = {
     "import": "Read problems and solutions of other systems.",
     "export": "Write problems, solutions and traces for other systems.",
     "hardware": "Show and lint machine models.",
+    "device": "List, own and recover the GPUs of this machine.",
     "repro": "Rebuild the releases: `dvc repro` under our own lock.",
     "bundle": "Write a release as one archive that anyone can verify.",
     "pull": "Fetch artifacts from a DVC remote, checked before they land.",
