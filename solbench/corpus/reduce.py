@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 from solbench.errors import InputError
 from solbench.model.definition import AxisConst, AxisExpr, AxisVar, Definition, resolve_shape
@@ -67,9 +68,9 @@ def witness(definition: Definition, workload: Workload, kept: Collection[int] = 
     axis (a window, a top-k) follows it. What sizes below 16 divide, they divide still, and odd stays odd; so do other
     scalars (a number of groups), and their parts stay no smaller than 4. Where an expression divides an axis, by a
     number or by another axis, a remainder stays one and none stays none; an axis that an expression gives stays above,
-    at or below each scalar. Axes of inputs whose numbers are listed, and sizes among these numbers, do not change.
-    Neither do sizes in ``kept``, and only those that a scalar repeats bound larger ones. Workloads that differ in scale
-    alone have one witness.
+    at or below each scalar. Listed lengths and offsets shrink with the size that is their largest; axes of
+    inputs whose numbers are listed do not. Neither do sizes in ``kept``, and only those that a scalar repeats bound
+    larger ones. Workloads that differ in scale alone have one witness.
     """
     full = workload.validate_against(definition, f"{definition.name}: {workload.uuid}")
     sizes = {name: full[name] for name, axis in definition.axes.items() if not isinstance(axis, AxisExpr)}
@@ -78,10 +79,15 @@ def witness(definition: Definition, workload: Workload, kept: Collection[int] = 
         for name, generator in workload.inputs.items()
         if isinstance(generator, (Constant, ScalarInput)) and definition.inputs[name].dtype.startswith("int")
     }
-    listed = (
-        value for generator in workload.inputs.values() if isinstance(generator, Values) for value in generator.values
-    )
-    fixed = {*kept, *(full[name] for name in _valued_axes(definition, workload)), *listed}
+    fixed = {*kept, *(full[name] for name in _valued_axes(definition, workload))}
+    # Lengths and offsets: whole numbers of which the largest is a size.
+    listed = {
+        name: [int(value) for value in generator.values]
+        for name, generator in workload.inputs.items()
+        if isinstance(generator, Values)
+        and definition.inputs[name].dtype.startswith("int")
+        and max(generator.values, default=0) in sizes.values()
+    }
     mapped: dict[int, int] = {}
     for size in sorted({*sizes.values(), *(value for value in scalars.values() if value > 1)}):
         shrinks = size >= KEPT and size not in fixed and size in sizes.values()
@@ -89,17 +95,33 @@ def witness(definition: Definition, workload: Workload, kept: Collection[int] = 
         smallest = max([_SMALLEST if size < _LONG else _SMALLEST_LONG, *(small + 1 for small in below)])
         for candidate in range(smallest if shrinks else size, size + 1):
             mapped[size] = candidate
-            if _same_parts(definition, full, set(scalars.values()), mapped, size):
+            steps = max((_shrunk(values, candidate)[1] for values in listed.values() if max(values) == size), default=0)
+            if candidate >= steps and _same_parts(definition, full, set(scalars.values()), mapped, size):
                 break
     inputs = {name: generator.as_dict() for name, generator in workload.inputs.items()}
     for name, value in scalars.items():
         inputs[name]["value"] = mapped.get(value, value)
+    for name, values in listed.items():
+        positions, _ = _shrunk(values, mapped[max(values)])
+        inputs[name]["values"] = [positions[value] for value in values]
     fields = {**workload.as_dict(), "inputs": inputs, "stress_rounds": []}
     try:
         small = Workload.load(fields, workload.uuid)
         return _with_sizes(definition, small, {name: mapped[size] for name, size in sizes.items()}, full)
     except InputError:
         return None
+
+
+def _shrunk(values: Collection[int], largest: int) -> tuple[dict[int, int], int]:
+    """Where ``values`` lie when the largest lies at ``largest``, and how small that may be: what was equal or one apart
+    stays so, and what was further apart stays so by at least one; the widest gap takes up the rest."""
+    places = sorted({0, *values})
+    gaps = [high - low for low, high in pairwise(places)]
+    steps = [min(gap, 2) for gap in gaps]
+    smallest = sum(steps)
+    if steps:
+        steps[gaps.index(max(gaps))] += largest - smallest
+    return {place: sum(steps[:position]) for position, place in enumerate(places)}, smallest
 
 
 def _same_parts(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -112,10 +113,24 @@ def test_parts_of_an_option_stay_whole_and_larger_than_one() -> None:
 def test_an_axis_with_listed_values_stays() -> None:
     fields = workload().as_dict()
     fields["axes"] |= {"S": 20, "HQ": 1, "HK": 1, "D": 16}
-    fields["inputs"]["q"] = {"type": "values", "values": [0.5] * 319 + [8081]}
+    fields["inputs"]["q"] = {"type": "values", "values": [0.5] * 320}
     axes = small(Workload.load(fields, "w")).axes
-    assert (axes["S"], axes["D"]) == (20, 16) and axes["W"] < 1024
-    assert axes["T"] == 8081  # an end of a range, say
+    assert (axes["S"], axes["D"]) == (20, 16) and axes["T"] < 8081
+
+
+def test_listed_offsets_shrink_with_their_size() -> None:
+    described = {**definition().as_dict(), "order": None}
+    described["reference"] = REFERENCE.replace("window)", "window, offsets)", 1)
+    described["inputs"]["offsets"] = {"shape": ["HK"], "dtype": "int32"}
+    fields = workload().as_dict()
+    offsets = [0, 3000, 3000, 3001, 3003, 7000, 8080, 8081]
+    fields["inputs"]["offsets"] = {"type": "values", "values": offsets}
+    made = witness(Definition.load(described, "windowed"), Workload.load(fields, "w"))
+    assert made is not None and made.axes["T"] < 100
+    found = made.workload.inputs["offsets"].as_dict()["values"]
+    assert found[0] == 0 and found[-1] == made.axes["T"]
+    before = [min(high - low, 2) for low, high in pairwise(offsets)]
+    assert [min(high - low, 2) for low, high in pairwise(found)] == before
 
 
 def program_of(made: Workload, reference: str = REFERENCE) -> tuple[Program, Definition]:
