@@ -24,6 +24,7 @@ CONVERSION = (
     "solar/rounding.py",
     "solar/gradients.py",
     "solar/attest.py",
+    "solar/small.py",
     "solbench/bounds.py",
     "solbench/inputs.py",
     "solbench/corpus/reduce.py",
