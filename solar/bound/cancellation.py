@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 
 from solar.bound.demand import is_pointwise_linear
-from solar.bound.expansion import view_forms
+from solar.bound.forms import view_forms
 from solar.bound.networks import Form, Network, NotALinearMapError
 from solar.bound.regions import everything
 from solar.bound.views import groups_of

@@ -23,10 +23,12 @@ from functools import partial
 from itertools import combinations
 
 from solar.bound.demand import Demand, is_pointwise_linear, is_summing
-from solar.bound.expansion import Chains, aligned, grow_region
+from solar.bound.expansion import Chains, grow_region
 from solar.bound.facts import Facts
 from solar.bound.formats import Prices
-from solar.bound.networks import FREE, Cost, Factor, Form, Network, cheapest
+from solar.bound.forms import aligned
+from solar.bound.networks import Factor, Form, Network
+from solar.bound.orders import FREE, Cost, cheapest
 from solar.bound.regions import Region
 from solar.bound.reuse import Made, made_before, repeated
 from solar.bound.structure import Structure

@@ -15,11 +15,13 @@ from dataclasses import dataclass, replace
 from solar.bound import axes as ax
 from solar.bound import regions as rg
 from solar.bound.axes import Axis
+from solar.bound.copies import pull_copy
 from solar.bound.einsums import pull_einsum
 from solar.bound.facts import Facts, scalars_of
 from solar.bound.gathers import Gatherer
-from solar.bound.regions import Block, Pair, Region, everything, on_line
-from solar.bound.views import align, pull_copy, pull_view
+from solar.bound.pairs import Pair, count_pair
+from solar.bound.regions import Block, Region, everything, on_line
+from solar.bound.views import align, pull_view
 from solar.bound.writes import changed, last_writes
 from solar.einsum import DTYPE_BITS, Op, Program
 from solar.errors import GraphError
@@ -79,7 +81,7 @@ def _holds_last(block: Block, batch: int) -> bool:
         if axes[dim].unplaced is not None or axes[dim].extent - 1 not in axes[dim]:
             return False
         axes[dim] = ax.run(axes[dim].extent, axes[dim].extent - 1, axes[dim].extent)
-    return all(min(p.first, p.second) >= batch and rg.count_pair(p, axes[p.first], axes[p.second]) for p in block.pairs)
+    return all(min(p.first, p.second) >= batch and count_pair(p, axes[p.first], axes[p.second]) for p in block.pairs)
 
 
 def demand(program: Program, facts: Facts, cancelled: frozenset[tuple[str, int]] = frozenset()) -> Demand:

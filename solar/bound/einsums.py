@@ -10,7 +10,8 @@ from solar.bound import axes as ax
 from solar.bound import regions as rg
 from solar.bound.axes import Axis
 from solar.bound.facts import Facts
-from solar.bound.regions import Block, Pair, Region
+from solar.bound.pairs import Pair
+from solar.bound.regions import Block, Region
 from solar.einsum import Op, Program
 
 

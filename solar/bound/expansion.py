@@ -13,8 +13,10 @@ from solar.bound.axes import Axis
 from solar.bound.demand import Demand, is_pointwise_linear, is_summing
 from solar.bound.facts import Facts, scalars_of
 from solar.bound.formats import Prices
-from solar.bound.networks import Factor, Form, Network, NotALinearMapError, reshape_forms
-from solar.bound.regions import Block, Pair, Region
+from solar.bound.forms import aligned, view_forms
+from solar.bound.networks import Factor, Form, Network, NotALinearMapError
+from solar.bound.pairs import Pair
+from solar.bound.regions import Block, Region
 from solar.bound.structure import Structure
 from solar.einsum import Op, Program
 
@@ -337,12 +339,6 @@ def _varies_fully(chains: Chains, name: str, elements: int) -> bool:
     return chains.structure.own[name] >= elements
 
 
-def aligned(forms: Sequence[Form], shape: Sequence[int]) -> tuple[Form, ...]:
-    """Forms of an operand that broadcasts to the result."""
-    lead = len(forms) - len(shape)
-    return tuple(Form() if extent == 1 else forms[i + lead] for i, extent in enumerate(shape))
-
-
 def _expand_sum(program: Program, net: Network, factor: Factor, op: Op) -> Factor:
     shape = program.tensors[op.operands[0]].shape
     dims = set(op.attributes["dims"])
@@ -434,44 +430,3 @@ def _window(net: Network, op: Op, written: Mapping[str, Any], given: Mapping[str
     position, tap = given[x], given[y].index
     if x in output and y not in output and a == 1 and taps > 1 and position.terms and tap is not None:
         net.windows.append((frozenset(name for name, _ in position.terms), tap, taps))
-
-
-def view_forms(
-    net: Network, op: Op, forms: Sequence[Form], operand: Sequence[int], result: Sequence[int]
-) -> tuple[Form, ...]:
-    """Forms of a view's operand from those of its result."""
-    function, attributes = op.function, op.attributes
-    rank = len(operand)
-    if function == "permute":
-        made = [Form()] * rank
-        for i, dim in enumerate(attributes["dims"]):
-            made[dim] = forms[i]
-        return tuple(made)
-    if function == "reshape":
-        return tuple(reshape_forms(net, forms, result, operand))
-    if function == "expand":
-        return aligned(forms, operand)
-    if function == "slice":
-        dim = attributes["dim"]
-        moved = forms[dim].scaled(attributes["step"], attributes["start"])
-        return (*forms[:dim], moved, *forms[dim + 1 :])
-    if function == "select":
-        dim = attributes["dim"]
-        return (*forms[:dim], Form((), attributes["index"]), *forms[dim:])
-    if function == "squeeze":
-        rest = iter(forms)
-        return tuple(Form() if dim in attributes["dims"] else next(rest) for dim in range(rank))
-    if function == "unsqueeze":
-        return tuple(form for dim, form in enumerate(forms) if dim not in attributes["dims"])
-    if function == "diagonal":
-        first, second, offset = attributes["dim1"], attributes["dim2"], attributes["offset"]
-        rest = iter(forms[:-1])
-        made = [Form() if dim in (first, second) else next(rest) for dim in range(rank)]
-        made[first] = forms[-1].scaled(1, max(0, -offset))
-        made[second] = forms[-1].scaled(1, max(0, offset))
-        return tuple(made)
-    if function == "unfold":
-        dim = attributes["dim"]
-        joined = forms[dim].scaled(attributes["step"], 0).plus(forms[-1].scaled(attributes["dilation"], 0))
-        return (*forms[:dim], joined, *forms[dim + 1 : -1])
-    raise NotALinearMapError

@@ -14,9 +14,11 @@ from typing import Any
 
 from solar.bound import axes as ax
 from solar.bound.axes import Axis
+from solar.bound.copies import flip_block
+from solar.bound.pairs import Pair
 from solar.bound.patterns import Number, Pattern, Shape, beside, blend, broadcast, from_values, normal, push_view
-from solar.bound.regions import Block, Pair, everything
-from solar.bound.views import flip_block, groups_of
+from solar.bound.regions import Block, everything
+from solar.bound.views import groups_of
 from solar.einsum import Op, Program
 
 # PyTorch's mark of a target that does not count. An input without declared values is taken to have none.

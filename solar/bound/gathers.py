@@ -14,7 +14,8 @@ from itertools import pairwise
 from solar.bound import axes as ax
 from solar.bound.axes import Axis
 from solar.bound.facts import Facts
-from solar.bound.regions import Block, Pair, everything, holds, on_line, projected
+from solar.bound.pairs import Pair
+from solar.bound.regions import Block, everything, holds, on_line, projected
 from solar.bound.views import align
 from solar.einsum import Op, Program
 from solar.errors import GraphError

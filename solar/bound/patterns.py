@@ -10,7 +10,8 @@ from typing import Any
 
 from solar.bound import axes as ax
 from solar.bound.axes import LARGEST_WALK
-from solar.bound.regions import LARGEST_PAIR_MASK, Block, Pair, combine, everything, intersect, opposite, rows_of
+from solar.bound.pairs import LARGEST_PAIR_MASK, Pair, rows_of
+from solar.bound.regions import Block, combine, everything, intersect, opposite
 from solar.bound.views import groups_of
 from solar.einsum import Tensor
 

@@ -13,34 +13,14 @@ from dataclasses import dataclass, replace
 
 from solar.bound import axes as ax
 from solar.bound.axes import Axis
+from solar.bound.pairs import Pair, between, canonical, count_pair, join, limits, projection, rows_of
 
 Region = tuple["Block", ...]
 
 # Blocks beyond this many are given up (the largest stay).
 LARGEST_UNION = 24
-LARGEST_PAIR_MASK = 1 << 24
 # Positions of an axis that several conditions share are walked up to this many.
 LARGEST_HUB = 1 << 13
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """A condition on the positions x of axis ``first`` and y of axis ``second``.
-
-    ``low <= a*x + b*y <= high`` (an absent limit is None), or y in the bit mask ``rows[x]``.
-    """
-
-    first: int
-    second: int
-    a: int = -1
-    b: int = 1
-    low: int | None = None
-    high: int | None = None
-    rows: tuple[int, ...] | None = None
-
-    def swapped(self) -> Pair:
-        """The same condition with its axes named in the other order (bands only)."""
-        return replace(self, first=self.second, second=self.first, a=self.b, b=self.a)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,9 +181,9 @@ def _columns_of_all(pair: Pair, start: int, stop: int, extent: int) -> Axis:
         for row in pair.rows[start:stop]:
             common &= row
         return ax.masked(extent, common)
-    limits = [_limits(pair, start), _limits(pair, stop - 1)]
-    low = max((low for low, _ in limits if low is not None), default=0)
-    high = min((high for _, high in limits if high is not None), default=extent - 1)
+    ends = [limits(pair, start), limits(pair, stop - 1)]
+    low = max((low for low, _ in ends if low is not None), default=0)
+    high = min((high for _, high in ends if high is not None), default=extent - 1)
     return ax.run(extent, max(0, low), high + 1)
 
 
@@ -308,7 +288,7 @@ def _count_group(axes: tuple[Axis, ...], group: list[Pair], members: set[int]) -
         known = all(axes[i].unplaced is None for i in members)
         if known and hub.count <= LARGEST_HUB:
             turned = [pair if pair.first == centre else pair.swapped() for pair in group]
-            return sum(math.prod(_between(axes[p.second], *_limits(p, x)) for p in turned) for x in hub)
+            return sum(math.prod(between(axes[p.second], *limits(p, x)) for p in turned) for x in hub)
     # |A and B| >= |A| + |B| - |everything|
     space = math.prod(axes[i].count for i in members)
     found = space
@@ -316,129 +296,6 @@ def _count_group(axes: tuple[Axis, ...], group: list[Pair], members: set[int]) -
         rest = math.prod(axes[i].count for i in members - {pair.first, pair.second})
         found += count_pair(pair, axes[pair.first], axes[pair.second]) * rest - space
     return max(0, found)
-
-
-def count_pair(pair: Pair, x: Axis, y: Axis) -> int:
-    """Number of (x, y) in the two sets that meet a condition; 0 where counting would be too long."""
-    if x.unplaced is not None or y.unplaced is not None:
-        return 0
-    if pair.rows is not None:
-        mask = ax.mask_of(y)
-        if mask is None or x.count > len(pair.rows):
-            return 0
-        return sum((pair.rows[position] & mask).bit_count() for position in x)
-    if x.contiguous and y.contiguous and abs(pair.a) == 1 and abs(pair.b) == 1:
-        return _count_unit_band(pair, x, y)
-    if x.count > y.count:
-        pair, x, y = pair.swapped(), y, x
-    if x.count > ax.LARGEST_WALK * 4:
-        return 0
-    return sum(_between(y, *_limits(pair, position)) for position in x)
-
-
-def _limits(pair: Pair, x: int) -> tuple[int | None, int | None]:
-    """Inclusive limits of y for one x."""
-    low = None if pair.low is None else pair.low - pair.a * x
-    high = None if pair.high is None else pair.high - pair.a * x
-    if pair.b < 0:
-        low, high = (None if high is None else -high), (None if low is None else -low)
-    b = abs(pair.b)
-    return (None if low is None else -(-low // b)), (None if high is None else high // b)
-
-
-def _between(axis: Axis, low: int | None, high: int | None) -> int:
-    """Members of ``axis`` in [low, high]."""
-    first = axis.start if low is None and axis.bits is None else max(0, low if low is not None else 0)
-    last = axis.extent - 1 if high is None else min(high, axis.extent - 1)
-    if last < first:
-        return 0
-    if axis.bits is not None:
-        return (axis.bits >> first & ((1 << (last - first + 1)) - 1)).bit_count()
-    first = max(first, axis.start)
-    first += -(first - axis.start) % axis.step
-    return max(0, (min(last, axis.stop - 1) - first) // axis.step + 1) if first <= last else 0
-
-
-def _count_unit_band(pair: Pair, x: Axis, y: Axis) -> int:
-    """Closed form for a, b in {1, -1} over runs: by inclusion from the counts below either limit."""
-    # Bring to the form low <= y + s*x <= high.
-    s = pair.a * pair.b
-    low, high = pair.low, pair.high
-    if pair.b < 0:
-        low, high = (None if high is None else -high), (None if low is None else -low)
-    total = x.length * y.length
-    upto_high = total if high is None else _count_below(x, y, s, high)
-    upto_low = 0 if low is None else _count_below(x, y, s, low - 1)
-    return max(0, upto_high - upto_low)
-
-
-def _count_below(x: Axis, y: Axis, s: int, limit: int) -> int:
-    """#{(x, y): y <= limit - s*x} = sum over x of clamp(limit - s*x - y0 + 1, 0, ny)."""
-    width = y.length
-    # Values in the order in which they grow: first + k for k = 0 .. n-1.
-    first = (limit - x.start if s < 0 else limit - (x.stop - 1)) - y.start + 1
-    if s < 0:
-        first = limit + x.start - y.start + 1
-    n = x.length
-    zeros = min(n, max(0, -first))
-    saturated = min(n, max(0, first + n - 1 - width + 1))
-    ramp = n - zeros - saturated
-    if ramp < 0:
-        return width * saturated
-    begin = first + zeros
-    return ramp * begin + ramp * (ramp - 1) // 2 + width * saturated
-
-
-def projection(pair: Pair, x: Axis, y: Axis, wanted: int) -> Axis:
-    """Positions of axis ``wanted`` (one of the pair's) for which the other axis has a partner."""
-    if x.unplaced is not None or y.unplaced is not None:
-        return Axis(x.extent if wanted == pair.first else y.extent)
-    if pair.rows is not None:
-        mask = ax.mask_of(y)
-        if mask is None or x.count > len(pair.rows):
-            return Axis(x.extent if wanted == pair.first else y.extent)
-        if wanted == pair.first:
-            return ax.of(x.extent, (p for p in x if pair.rows[p] & mask))
-        joined = 0
-        for position in x:
-            joined |= pair.rows[position]
-        return ax.masked(y.extent, joined & mask)
-    if wanted == pair.second:
-        pair, x, y = pair.swapped(), y, x
-    if not x.count or not y.count:
-        return Axis(x.extent)
-    if y.contiguous and abs(pair.a) == 1:
-        # low <= a*x + b*y <= high for some y of a run: with |b| = 1 every value in between occurs.
-        least = min(pair.b * y.start, pair.b * (y.stop - 1))
-        most = max(pair.b * y.start, pair.b * (y.stop - 1))
-        dense = abs(pair.b) == 1 or y.length == 1
-        wide = pair.low is None or pair.high is None or pair.high - pair.low + 1 >= abs(pair.b)
-        if dense or wide:
-            low = None if pair.low is None else pair.low - most
-            high = None if pair.high is None else pair.high - least
-            if pair.a < 0:
-                low, high = (None if high is None else -high), (None if low is None else -low)
-            start = 0 if low is None else max(0, low)
-            stop = x.extent if high is None else high + 1
-            return ax.intersection(x, ax.run(x.extent, start, stop))
-    if x.count > ax.LARGEST_WALK * 4:
-        return Axis(x.extent)
-    return ax.of(x.extent, (p for p in x if _between(y, *_limits(pair, p))))
-
-
-def rows_of(pair: Pair, x: int, y: int) -> tuple[int, ...] | None:
-    """The condition as bit masks, one a position of the first axis; None where that would be large."""
-    if pair.rows is not None:
-        return pair.rows
-    if x * y > LARGEST_PAIR_MASK or x > ax.LARGEST_WALK:
-        return None
-    result = []
-    for position in range(x):
-        low, high = _limits(pair, position)
-        first = 0 if low is None else min(max(0, low), y)
-        last = y if high is None else max(min(high + 1, y), first)
-        result.append(((1 << (last - first)) - 1) << first)
-    return tuple(result)
 
 
 def opposite(block: Block) -> Block | None:
@@ -476,29 +333,16 @@ def conditioned(axes: tuple[Axis, ...], pairs: Iterable[Pair]) -> Block:
     """A box under conditions; those on the same two axes become one where they can."""
     kept: list[Pair] = []
     for pair in pairs:
-        pair = _canonical(pair)
+        pair = canonical(pair)
         for position, other in enumerate(kept):
             if (pair.first, pair.second) == (other.first, other.second):
-                joined = pair if pair == other else _join(other, pair, axes)
+                joined = pair if pair == other else join(other, pair, axes)
                 if joined is not None:
                     kept[position] = joined
                     break
         else:
             kept.append(pair)
     return Block(axes, tuple(kept))
-
-
-def _canonical(pair: Pair) -> Pair:
-    """Bands with the lower axis first and a positive coefficient on the second."""
-    if pair.rows is not None:
-        return pair
-    if pair.first > pair.second:
-        pair = pair.swapped()
-    if pair.b < 0:
-        low = None if pair.high is None else -pair.high
-        high = None if pair.low is None else -pair.low
-        pair = replace(pair, a=-pair.a, b=-pair.b, low=low, high=high)
-    return pair
 
 
 def combine(a: Block, b: Block) -> Block | None:
@@ -509,7 +353,7 @@ def combine(a: Block, b: Block) -> Block | None:
         for position, other in enumerate(pairs):
             if {pair.first, pair.second} == {other.first, other.second}:
                 one = pair if pair.first == other.first or pair.rows is not None else pair.swapped()
-                both = _join(other, one, joined.axes)
+                both = join(other, one, joined.axes)
                 if both is None:
                     return None
                 pairs[position] = both
@@ -517,17 +361,3 @@ def combine(a: Block, b: Block) -> Block | None:
         else:
             pairs.append(pair)
     return Block(joined.axes, tuple(pairs))
-
-
-def _join(p: Pair, q: Pair, axes: tuple[Axis, ...]) -> Pair | None:
-    if p.rows is None and q.rows is None and (p.first, p.a, p.b) == (q.first, q.a, q.b):
-        low = p.low if q.low is None else q.low if p.low is None else max(p.low, q.low)
-        high = p.high if q.high is None else q.high if p.high is None else min(p.high, q.high)
-        return replace(p, low=low, high=high)
-    if p.first != q.first:
-        return None
-    x, y = axes[p.first].extent, axes[p.second].extent
-    rows, others = rows_of(p, x, y), rows_of(q, x, y)
-    if rows is None or others is None:
-        return None
-    return Pair(p.first, p.second, rows=tuple(r & o for r, o in zip(rows, others, strict=True)))

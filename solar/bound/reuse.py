@@ -15,7 +15,8 @@ from itertools import combinations
 from typing import Any
 
 from solar.bound.expansion import Chains
-from solar.bound.networks import Factor, Form, Network, subsets
+from solar.bound.networks import Factor, Form, Network
+from solar.bound.orders import subsets
 from solar.bound.symmetry import origin, plain
 
 # Products of a network that may be equal to one of an earlier network, as sets of factors, by the network's identity.

@@ -13,8 +13,10 @@ from typing import Any
 
 from solar.bound import axes as ax
 from solar.bound.demand import is_pointwise_linear
-from solar.bound.expansion import Chains, view_forms
-from solar.bound.networks import Factor, Form, Network, NotALinearMapError, Step
+from solar.bound.expansion import Chains
+from solar.bound.forms import view_forms
+from solar.bound.networks import Factor, Form, Network, NotALinearMapError
+from solar.bound.orders import Step
 from solar.einsum import Op
 
 # Views whose places in the operand are forms of the same indices.

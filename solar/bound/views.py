@@ -1,4 +1,4 @@
-"""Index maps of views and copies, backwards: which elements of an operand a part of the result comes from.
+"""Index maps of views, backwards: which elements of an operand a part of the result comes from.
 
 Every function takes one :class:`~solar.bound.regions.Block` of the result and gives blocks of the operand. Where a part
 has no exact image it is left out (the bound gets smaller).
@@ -13,13 +13,14 @@ from typing import Any
 
 from solar.bound import axes as ax
 from solar.bound.axes import Axis
-from solar.bound.regions import Block, Pair, boxes_inside, everything
+from solar.bound.pairs import Pair
+from solar.bound.regions import Block, boxes_inside, everything
 from solar.errors import GraphError
 
 Shape = tuple[int, ...]
 
 
-class _TiedError(Exception):
+class TiedError(Exception):
     """Two axes of the block are tied by a condition that the operand has no form for."""
 
 
@@ -29,7 +30,7 @@ def pull_view(
     """Operand elements behind ``block`` of a ``view``'s result. ``bits``: storage bits an element (result, operand)."""
     try:
         return _pull_view(function, attributes, block, operand, bits)
-    except _TiedError:
+    except TiedError:
         return [found for box in boxes_inside(block) for found in _pull_view(function, attributes, box, operand, bits)]
 
 
@@ -56,7 +57,7 @@ def _pull_view(
     if function == "unsqueeze":
         added = set(attributes["dims"])
         kept = [i for i in range(len(block.axes)) if i not in added]
-        return [_keep(block, kept)]
+        return [keep_axes(block, kept)]
     if function == "diagonal":
         return [_diagonal(block, attributes, operand)]
     if function == "unfold":
@@ -65,7 +66,7 @@ def _pull_view(
         kept = [*range(dim), -1, *range(dim + 1, len(operand))]
         pairs = tuple(p for p in block.pairs if not {dim, len(operand)} & {p.first, p.second})
         if pairs != block.pairs:
-            raise _TiedError
+            raise TiedError
         return [Block(tuple(spread if i == -1 else block.axes[i] for i in kept), pairs)]
     if function == "bitcast":
         return _bitcast(block, operand, bits)
@@ -115,7 +116,7 @@ def _place(block: Block, dims: Sequence[int], operand: Shape, fixed: Mapping[int
     return Block(tuple(axes), tuple(replace(p, first=dims[p.first], second=dims[p.second]) for p in block.pairs))
 
 
-def _keep(block: Block, kept: Sequence[int]) -> Block:
+def keep_axes(block: Block, kept: Sequence[int]) -> Block:
     """Only the named result axes (the others have extent 1)."""
     where = {old: new for new, old in enumerate(kept)}
     axes = [block.axes[i] for i in kept]
@@ -140,7 +141,7 @@ def _affine(block: Block, dim: int, step: int, start: int, operand: Shape) -> Bl
         if dim not in (pair.first, pair.second):
             pairs.append(pair)
         elif pair.rows is not None or step != 1:
-            raise _TiedError
+            raise TiedError
         else:
             shift = (pair.a if pair.first == dim else pair.b) * start
             pairs.append(
@@ -157,7 +158,7 @@ def _diagonal(block: Block, attributes: Mapping[str, Any], operand: Shape) -> Bl
     first, second, offset = attributes["dim1"], attributes["dim2"], attributes["offset"]
     along = block.axes[-1]
     if any(len(block.axes) - 1 in (p.first, p.second) for p in block.pairs):
-        raise _TiedError
+        raise TiedError
     others = [i for i in range(len(operand)) if i not in (first, second)]
     axes: list[Axis] = list(everything(operand).axes)
     for i, dim in enumerate(others):
@@ -205,7 +206,7 @@ def pull_reshape(block: Block, operand: Shape) -> list[Block]:
     for left, right in groups_of(result, operand):
         if len(left) == len(right) == 1:
             where[left[0]] = right[0]
-            parts = [_with(part, right[0], block.axes[left[0]]) for part in parts]
+            parts = [with_axis(part, right[0], block.axes[left[0]]) for part in parts]
         elif not all(block.axes[i].full for i in left):
             flat = flatten([block.axes[i] for i in left])
             if flat is None:
@@ -215,18 +216,18 @@ def pull_reshape(block: Block, operand: Shape) -> list[Block]:
     pairs = []
     for pair in block.pairs:
         if pair.first not in where or pair.second not in where:
-            raise _TiedError
+            raise TiedError
         pairs.append(replace(pair, first=where[pair.first], second=where[pair.second]))
     return [Block(part.axes, tuple(pairs)) for part in parts]
 
 
-def _with(block: Block, dim: int, axis: Axis) -> Block:
+def with_axis(block: Block, dim: int, axis: Axis) -> Block:
     return Block((*block.axes[:dim], axis, *block.axes[dim + 1 :]), block.pairs)
 
 
 def _with_all(block: Block, dims: Sequence[int], axes: Sequence[Axis]) -> Block:
     for dim, axis in zip(dims, axes, strict=True):
-        block = _with(block, dim, axis)
+        block = with_axis(block, dim, axis)
     return block
 
 
@@ -314,7 +315,7 @@ def _bitcast(block: Block, operand: Shape, bits: tuple[int, int]) -> list[Block]
     if wide == narrow or not operand:
         return [block]
     if any(len(operand) - 1 in (p.first, p.second) for p in block.pairs):
-        raise _TiedError
+        raise TiedError
     last, extent = block.axes[-1], operand[-1]
     if last.full:
         moved = ax.whole(extent)
@@ -332,7 +333,7 @@ def _bitcast(block: Block, operand: Shape, bits: tuple[int, int]) -> list[Block]
 def _as_strided(block: Block, attributes: Mapping[str, Any], operand: Shape) -> list[Block]:
     """Storage positions of a strided box over the operand laid out row-major."""
     if block.pairs:
-        raise _TiedError
+        raise TiedError
     if block.empty:
         return []
     strides = list(attributes["stride"])
@@ -343,209 +344,3 @@ def _as_strided(block: Block, attributes: Mapping[str, Any], operand: Shape) -> 
             continue
         flat = ax.spread(axis, stride, flat, 1, 0, size)
     return [Block(tuple(choice)) for choice in unflatten(flat, list(operand))] if operand else [block]
-
-
-# --- copies -------------------------------------------------------------------------------------------------------
-
-
-def pull_copy(
-    function: str, attributes: Mapping[str, Any], block: Block, operands: Sequence[Shape]
-) -> list[list[Block]]:
-    """Elements of each operand behind ``block`` of a ``copy``'s result."""
-    try:
-        return _pull_copy(function, attributes, block, operands)
-    except _TiedError:
-        pulled = [_pull_copy(function, attributes, box, operands) for box in boxes_inside(block)]
-        return [[found for part in pulled for found in part[i]] for i in range(len(operands))]
-
-
-def _pull_copy(
-    function: str, attributes: Mapping[str, Any], block: Block, operands: Sequence[Shape]
-) -> list[list[Block]]:
-    first = operands[0]
-    if function == "clone":
-        return [[block]]
-    if function == "cat":
-        return _cat(block, attributes["dim"], operands)
-    if function == "pad":
-        return [[_window(block, attributes["before"], first)]]
-    if function == "flip":
-        turned = flip_block(block, attributes["dims"])
-        if turned is None:
-            raise _TiedError
-        return [[turned]]
-    if function == "roll":
-        parts = [block]
-        for shift, dim in zip(attributes["shifts"], attributes["dims"], strict=True):
-            parts = [piece for part in parts for piece in _rolled(part, dim, shift)]
-        return [parts]
-    if function == "repeat":
-        return [[_repeated(block, first)]]
-    if function in ("slice_scatter", "select_scatter", "diagonal_scatter", "as_strided_scatter"):
-        return _replaced(function, attributes, block, operands)
-    if function == "dilate":
-        if block.pairs:
-            raise _TiedError
-        axes = tuple(
-            ax.preimage(axis, step, 0, extent)
-            for axis, step, extent in zip(block.axes, attributes["steps"], first, strict=True)
-        )
-        return [[Block(axes)]]
-    raise GraphError(f"copy: unknown function {function!r}")
-
-
-def _cat(block: Block, dim: int, operands: Sequence[Shape]) -> list[list[Block]]:
-    pulled: list[list[Block]] = []
-    start = 0
-    for shape in operands:
-        piece = ax.preimage(block.axes[dim], 1, start, shape[dim])
-        pulled.append([_shifted(_with(block, dim, piece), dim, start)] if piece.count else [])
-        start += shape[dim]
-    return pulled
-
-
-def _shifted(block: Block, dim: int, start: int) -> Block:
-    """Conditions of a block whose axis ``dim`` now counts from ``start`` of the old one."""
-    if not any(dim in (p.first, p.second) for p in block.pairs):
-        return block
-    pairs = []
-    for pair in block.pairs:
-        if dim in (pair.first, pair.second):
-            if pair.rows is not None:
-                pairs.append(_cut(pair, dim, start, block.axes[dim].extent))
-                continue
-            shift = (pair.a if pair.first == dim else pair.b) * start
-            pair = replace(
-                pair,
-                low=None if pair.low is None else pair.low - shift,
-                high=None if pair.high is None else pair.high - shift,
-            )
-        pairs.append(pair)
-    return Block(block.axes, tuple(pairs))
-
-
-def _cut(pair: Pair, dim: int, start: int, extent: int) -> Pair:
-    """A mask over so many positions of ``dim`` only, from ``start`` on."""
-    assert pair.rows is not None
-    if start < 0 or (pair.first == dim and len(pair.rows) < start + extent):
-        raise _TiedError
-    if pair.first == dim:
-        return replace(pair, rows=pair.rows[start : start + extent])
-    return replace(pair, rows=tuple(row >> start & (1 << extent) - 1 for row in pair.rows))
-
-
-def _window(block: Block, before: Sequence[int], operand: Shape) -> Block:
-    for dim, start in enumerate(before):
-        if block.axes[dim].extent != operand[dim]:
-            block = _shifted(_with(block, dim, ax.preimage(block.axes[dim], 1, start, operand[dim])), dim, start)
-    return block
-
-
-def flip_block(block: Block, dims: Sequence[int]) -> Block | None:
-    """A block as it appears when dimensions run backwards; None where a condition has no such form."""
-    axes, pairs = list(block.axes), list(block.pairs)
-    for dim in dims:
-        last = axes[dim].extent - 1
-        axes[dim] = flipped(axes[dim])
-        for position, pair in enumerate(pairs):
-            if dim not in (pair.first, pair.second):
-                continue
-            if pair.rows is not None:
-                return None
-            # a*x becomes a*(last - x).
-            scale = pair.a if pair.first == dim else pair.b
-            low = None if pair.low is None else pair.low - scale * last
-            high = None if pair.high is None else pair.high - scale * last
-            a, b = (-pair.a, pair.b) if pair.first == dim else (pair.a, -pair.b)
-            pairs[position] = replace(pair, a=a, b=b, low=low, high=high)
-    return Block(tuple(axes), tuple(pairs))
-
-
-def flipped(axis: Axis) -> Axis:
-    """The same positions counted from the other end."""
-    if axis.unplaced is not None or axis.full:
-        return axis
-    if axis.bits is None:
-        last = axis.start + axis.step * (axis.length - 1)
-        return Axis(axis.extent, axis.extent - 1 - last, axis.length, axis.step)
-    return ax.masked(axis.extent, int(format(axis.bits, f"0{axis.extent}b")[::-1], 2))
-
-
-def _rolled(block: Block, dim: int, shift: int) -> list[Block]:
-    axis = block.axes[dim]
-    if axis.full and not block.pairs:
-        return [block]
-    if block.pairs:
-        raise _TiedError
-    shift %= axis.extent
-    # Result position p is operand position p - shift, modulo the extent.
-    high = ax.image(ax.intersection(axis, ax.run(axis.extent, shift, axis.extent)), 1, -shift, axis.extent)
-    low = ax.image(ax.intersection(axis, ax.run(axis.extent, 0, shift)), 1, axis.extent - shift, axis.extent)
-    return [_with(block, dim, part) for part in (high, low) if part.count]
-
-
-def _repeated(block: Block, operand: Shape) -> Block:
-    if block.pairs:
-        raise _TiedError
-    lead = len(block.axes) - len(operand)
-    axes = []
-    for axis, extent in zip(block.axes[lead:], operand, strict=True):
-        if axis.extent == extent:
-            axes.append(axis)
-            continue
-        folded = Axis(extent)
-        for copy in range(min(axis.extent // max(1, extent), 64)):
-            if folded.full:
-                break
-            folded = ax.union(folded, ax.preimage(axis, 1, copy * extent, extent))
-        axes.append(folded)
-    return Block(tuple(axes))
-
-
-def _replaced(
-    function: str, attributes: Mapping[str, Any], block: Block, operands: Sequence[Shape]
-) -> list[list[Block]]:
-    """Base and source of a copy whose result is the base with one view of it replaced by the source."""
-    base, source = operands[0], operands[1]
-    if block.pairs:
-        raise _TiedError
-    if function in ("slice_scatter", "select_scatter"):
-        dim = attributes["dim"]
-        if function == "slice_scatter":
-            start, step = attributes["start"], attributes["step"]
-            written = ax.run(base[dim], start, attributes["stop"], step)
-            inside = ax.preimage(block.axes[dim], step, start, source[dim])
-            from_source = [_with(block, dim, inside)]
-        else:
-            index = attributes["index"]
-            written = ax.run(base[dim], index, index + 1)
-            kept = [i for i in range(len(base)) if i != dim]
-            hit = index in block.axes[dim] if block.axes[dim].unplaced is None else False
-            from_source = [_keep(block, kept)] if hit else []
-        left = ax.intersection(block.axes[dim], ax.complement(written))
-        return [[_with(block, dim, left)], from_source]
-    if function == "diagonal_scatter":
-        first, second, offset = attributes["dim1"], attributes["dim2"], attributes["offset"]
-        rows, columns = block.axes[first], block.axes[second]
-        if not (rows.full and columns.full):
-            return [[], []]
-        above = Block(block.axes, (Pair(first, second, low=offset + 1),))
-        below = Block(block.axes, (Pair(first, second, high=offset - 1),))
-        others = [block.axes[i] for i in range(len(base)) if i not in (first, second)]
-        return [[above, below], [Block((*others, ax.whole(source[-1])))]]
-    return [[], [everything(source)] if block.full else []]
-
-
-def written_by(function: str, attributes: Mapping[str, Any], base: Shape) -> list[Block] | None:
-    """Part of the base that a ``copy`` of the scatter kind replaces; None for other functions."""
-    whole = everything(base)
-    if function == "slice_scatter":
-        dim = attributes["dim"]
-        return [_with(whole, dim, ax.run(base[dim], attributes["start"], attributes["stop"], attributes["step"]))]
-    if function == "select_scatter":
-        dim, index = attributes["dim"], attributes["index"]
-        return [_with(whole, dim, ax.run(base[dim], index, index + 1))]
-    if function == "diagonal_scatter":
-        pair = Pair(attributes["dim1"], attributes["dim2"], low=attributes["offset"], high=attributes["offset"])
-        return [Block(whole.axes, (pair,))]
-    return None

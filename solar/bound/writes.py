@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from solar.bound import regions as rg
+from solar.bound.copies import written_by
 from solar.bound.gathers import scattered
 from solar.bound.regions import Region, everything
-from solar.bound.views import pull_view, written_by
+from solar.bound.views import pull_view
 from solar.einsum import Op, Program
 
 # Copies that put a view back, by the view that they put back.
