@@ -28,6 +28,9 @@ _CLOCKS = {
     for name in ("time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns", "process_time")
 }
 MAX_REASON = 4000
+# What may be written to a setting of PyTorch's precision: products of float32 in float32, as the reference has them.
+_FULL_PRECISION = ("highest", "ieee", "none", False)
+_lowered: list[str] = []
 _libc = ctypes.CDLL(None)
 
 _SCALARS = {
@@ -164,7 +167,30 @@ def _taken() -> Fault | None:
     for name, function in _CLOCKS.items():
         if getattr(time, name, None) is not function:
             return ["hack", f"time.{name} was replaced"]
-    return None
+    return ["hack", f"precision was lowered: {_lowered[0]}"] if _lowered else None
+
+
+def _watch_precision(torch: Any) -> None:
+    """Note each write that lowers PyTorch's precision, also one that is taken back before the call ends."""
+
+    def noting(name: str, setter: Callable[..., Any]) -> Callable[..., Any]:
+        def noted(*values: Any) -> Any:
+            # (value), (value, a detail), or (backend, operation, value)
+            value = values[-1] if len(values) > 2 else values[0]
+            if value not in _FULL_PRECISION:
+                _lowered.append(f"{name} to {value!r}"[:200])
+            return setter(*values)
+
+        return noted
+
+    for name, setter in list(vars(torch._C).items()):
+        if name.startswith("_set_") and ("tf32" in name or "precision" in name):
+            setattr(torch._C, name, noting(name[5:], setter))
+    # Settings that have kept the function itself.
+    for module in [module for name, module in sys.modules.items() if name.startswith("torch.backends")]:
+        for name, property_ in vars(type(module)).items():
+            if isinstance(property_, torch.backends.ContextProp) and "tf32" in name:
+                property_.setter = noting(name, property_.setter)
 
 
 # ---- native candidates: a shared library, called through ctypes, no torch
@@ -213,6 +239,7 @@ def _python(config: Mapping[str, Any]) -> Prepare:
     assert spec is not None and spec.loader is not None
     # Taken before the candidate runs, so that patching torch afterwards changes nothing here.
     kit = _Kit(torch)
+    _watch_precision(torch)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)

@@ -6,10 +6,12 @@ import dataclasses
 from pathlib import Path
 
 import pytest
+from _pytest.mark.structures import ParameterSet
 from small_problem import headers
 
 from solbench.corpus.load import Problem, load_solution
 from solbench.evaluate.evaluation import evaluate, protocol
+from solbench.evaluate.sampling import Limits
 from solbench.evaluate.session import Session
 from solbench.model.trace import Status
 
@@ -19,7 +21,12 @@ HONEST = sorted(path for path in (FOLDER / "honest").iterdir() if path.suffix in
 TWO_SAMPLES = protocol("quick", samples=2)
 
 
-@pytest.mark.parametrize("path", ATTACKS, ids=lambda path: path.name)
+def cases(paths: list[Path]) -> list[ParameterSet]:
+    marks = {path: [pytest.mark.slow] if "slow" in headers(path) else [] for path in paths}
+    return [pytest.param(path, marks=marks[path], id=path.name) for path in paths]
+
+
+@pytest.mark.parametrize("path", cases(ATTACKS))
 def test_attack(path: Path, problem: Problem, session: Session) -> None:
     fields = headers(path)
     if fields.get("needs", "") and not any(fields["needs"] in name for name in session.isolation.names):
@@ -29,8 +36,10 @@ def test_attack(path: Path, problem: Problem, session: Session) -> None:
     if fields["expect"] == "TIMEOUT":
         limits = dataclasses.replace(limits, load_s=1.0, first_call_s=1.0, call_s=1.0)
     session.limits = limits
+    workloads = problem.workloads[:1]
     try:
-        (trace,) = evaluate(problem, solution, workloads=problem.workloads[:1], protocol=TWO_SAMPLES, session=session)
+        for _ in range(2 if "again" in fields else 1):
+            (trace,) = evaluate(problem, solution, workloads=workloads, protocol=TWO_SAMPLES, session=session)
     finally:
         session.limits = before
     assert trace.status == fields["expect"], (trace.reason, trace.log)
@@ -41,11 +50,30 @@ def test_attack(path: Path, problem: Problem, session: Session) -> None:
         assert min(trace.timing.candidate[0].event_s) >= float(fields["at least"])
 
 
-@pytest.mark.parametrize("path", HONEST, ids=lambda path: path.name)
+@pytest.mark.slow
+def test_what_the_sandbox_stops_works_without_it(problem: Problem, tmp_path: Path) -> None:
+    """These fixtures give the right answer once they get what they want: their verdict is the sandbox's doing."""
+    with Session(cache=tmp_path, unsandboxed=True) as session:
+        for name in ("read_files.py", "new_namespace.py"):
+            solution = load_solution(FOLDER / "attacks" / name, problem.definition)
+            (trace,) = evaluate(
+                problem, solution, workloads=problem.workloads[:1], protocol=TWO_SAMPLES, session=session
+            )
+            assert trace.status is Status.PASSED, (name, trace.reason)
+            assert trace.labels[0].startswith("isolation: unsandboxed")
+
+
+@pytest.mark.parametrize("path", cases(HONEST))
 def test_honest(path: Path, problem: Problem, session: Session) -> None:
     fields = headers(path)
     solution = load_solution(path, problem.definition)
-    traces = list(evaluate(problem, solution, protocol=TWO_SAMPLES, session=session))
+    before = session.limits
+    if "slow" in fields:
+        session.limits = Limits()
+    try:
+        traces = list(evaluate(problem, solution, protocol=TWO_SAMPLES, session=session))
+    finally:
+        session.limits = before
     assert [trace.status for trace in traces] == [Status.PASSED] * 2, [trace.reason for trace in traces]
     for trace in traces:
         assert fields.get("log", "") in trace.log
@@ -60,7 +88,7 @@ def test_honest(path: Path, problem: Problem, session: Session) -> None:
 
 
 def test_every_fixture_says_what_it_is() -> None:
-    assert len(ATTACKS) >= 30 and len(HONEST) >= 6
+    assert len(ATTACKS) >= 70 and len(HONEST) >= 10
     for path in ATTACKS:
         assert headers(path)["expect"] in set(Status) and "attack" in headers(path), path.name
     for path in HONEST:

@@ -1,0 +1,4 @@
+# attack M1: zeros
+# expect: INCORRECT_NUMERICAL
+def run(x, scale):
+    return x * 0
