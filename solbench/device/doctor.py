@@ -28,9 +28,8 @@ class Finding:
 
 
 def examine(
-    environment: Mapping[str, str], lock_option: Path | None = None, *, devices: Path = Path("/dev"),
-    pci: Path = Path("/sys/bus/pci/devices"),
-) -> list[Finding]:  # fmt: skip
+    environment: Mapping[str, str], lock_option: Path | None = None, *, devices: Path = Path("/dev")
+) -> list[Finding]:
     """Every finding, in the order in which one would repair. Nothing is changed."""
     found, absent = drivers()
     cards = [(driver, card) for driver in found for card in driver.cards()]
@@ -49,7 +48,7 @@ def examine(
         where, _, rule = str(error).partition(": ")
         findings.append(Finding("undecided", where, rule, "see docs/own-a-card.md"))
     for driver, card in cards:
-        findings += _card(driver, card, pci)
+        findings += _card(driver, card)
         if folder is not None:
             findings += _left_behind(folder, card)
     return findings
@@ -96,7 +95,7 @@ def _runtimes(platforms: set[str]) -> Iterator[Finding]:
             yield Finding("ok", str(library), f"{platform} runtime")
 
 
-def _card(driver: Driver, card: Card, pci: Path) -> Iterator[Finding]:
+def _card(driver: Driver, card: Card) -> Iterator[Finding]:
     yield Finding("ok", card.uuid, f"{card.name}, {card.arch}, {card.pci}")
     try:
         seen = driver.observe(card)
@@ -110,16 +109,13 @@ def _card(driver: Driver, card: Card, pci: Path) -> Iterator[Finding]:
         use, do = ("computes", "end it before measuring") if process.compute else ("draws; times will vary more", "")
         yield Finding(verdict, card.uuid, f"{process.name} (pid {process.pid}) {use}", do)
     planned = clocks.plan(driver, card)
-    setting = pci / card.pci / "power_dpm_force_performance_level"
     if planned.set is None:
         yield Finding("note", card.uuid, f"measurements will be labelled unlocked: {planned.why}")
-    elif not os.access(setting, os.W_OK):
-        yield Finding(
-            "note", str(setting), "not writable for this user: measurements will be labelled unlocked",
-            "measure as root, or make it writable",
-        )  # fmt: skip
+    elif os.geteuid() != 0:  # amdsmi itself asks for it, whoever may write the file in sysfs
+        what = f"measurements will be labelled unlocked: only root may set {planned.set}"
+        yield Finding("note", card.uuid, what, "run `solbench device lock` as root, see docs/own-a-card.md")
     else:
-        yield Finding("ok", str(setting), f"level {planned.found}; {planned.set} can be set")
+        yield Finding("ok", card.uuid, f"level {planned.found}; {planned.set} can be set")
 
 
 def _left_behind(folder: Path, card: Card) -> Iterator[Finding]:

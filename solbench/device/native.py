@@ -98,6 +98,7 @@ class Runtime:
             loaded = ctypes.CDLL(str(library))
             self._functions = {name: self._bind(loaded, name, types) for name, types in _SYMBOLS.items()}
             self._error_text = self._bind(loaded, "GetErrorString", (c_int,), c_char_p)
+            self._forget_error = self._bind(loaded, "GetLastError", ())
         except (OSError, AttributeError) as error:
             raise UnsupportedError(f"{library}: {error}") from None
 
@@ -109,6 +110,7 @@ class Runtime:
     def _call(self, name: str, *arguments: Any) -> None:
         code = self._functions[name](*arguments)
         if code:
+            self._forget_error()  # else PyTorch, which asks after each launch, would take it for its own
             text = (self._error_text(code) or b"unknown error").decode(errors="replace")
             raise UndecidedError(f"{self._prefix}{name}: {text} ({code})")
 

@@ -11,6 +11,8 @@
 #include <thread>
 
 struct Handle { char reserved[64]; };
+static int last = 0;
+static int fail(int code) { return last = code; }
 static std::map<void*, std::pair<std::string, size_t>> memory;
 static std::map<void*, size_t> opened;
 using Clock = std::chrono::steady_clock;
@@ -27,7 +29,8 @@ static void* map(const std::string& name, int flags, size_t size) {
 #define API(P)                                                                                                       \
   extern "C" {                                                                                                       \
   const char* P##GetErrorString(int code) { return code == 2 ? "out of memory" : "invalid argument"; }               \
-  int P##SetDevice(int device) { return device < 2 ? 0 : 101; }                                                      \
+  int P##GetLastError() { int code = last; last = 0; return code; }                                                   \
+  int P##SetDevice(int device) { return device < 2 ? 0 : fail(101); }                                                \
   int P##DeviceGetByPCIBusId(int* device, const char* text) {                                                        \
     if (strlen(text) != 12) return 1;                                                                                \
     *device = text[6] - '3';                                                                                         \

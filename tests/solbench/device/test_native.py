@@ -52,12 +52,14 @@ def test_devices_are_named_by_pci_address(runtime: native.Runtime) -> None:
     assert runtime.cache_bytes(0) == (62914560 if runtime.platform == "cuda" else None)
 
 
-def test_an_error_has_the_runtimes_words(runtime: native.Runtime) -> None:
+def test_an_error_has_the_runtimes_words(runtime: native.Runtime, library: Path) -> None:
     prefix = "hip" if runtime.platform == "rocm" else "cuda"
     with pytest.raises(UndecidedError, match=rf"{prefix}Malloc: out of memory \(2\)"):
         runtime.allocate(1 << 40)
     with pytest.raises(UndecidedError, match=rf"{prefix}SetDevice: invalid argument \(101\)"):
         runtime.use(7)
+    left = getattr(ctypes.CDLL(str(library)), f"{prefix}GetLastError")()
+    assert left == 0, "the next one who asks the runtime would take the error for its own"
 
 
 def test_memory_reaches_another_process(runtime: native.Runtime, library: Path) -> None:
