@@ -8,14 +8,17 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from device_fakes import UUIDS, Cards, start
 
+from solbench.cli import run
 from solbench.device import doctor, evidence, locks, native
 from solbench.device.ownership import own
 
+Here = Callable[..., subprocess.CompletedProcess[str]]
 SOLBENCH = (sys.executable, "-c", "import sys; from solbench.cli import run; sys.exit(run(sys.argv[1:]))")
 WAIT = (*SOLBENCH, "device", "lock", "--", sys.executable, "-c", "import time; print('up', flush=True); time.sleep(60)")
 SAY = "import os; print(os.environ['GPU_LOCK_UUID'], open(os.environ['FAKE_AMDSMI']).read().count('STABLE_PEAK'))"
@@ -33,28 +36,43 @@ def command(fake: Cards, *arguments: str, **environment: str) -> subprocess.Comp
     )  # fmt: skip
 
 
-def test_list(fake: Cards) -> None:
-    done = command(fake, "list")
+@pytest.fixture
+def here(fake: Cards, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Here:
+    """Like :func:`command`, in this process."""
+
+    def call(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        with monkeypatch.context() as patch:
+            start(fake, patch)
+            for name, value in {**fake.environment, **environment}.items():
+                patch.setenv(name, value)
+            code = run(["device", *arguments])
+        return subprocess.CompletedProcess(arguments, code, *capfd.readouterr())
+
+    return call
+
+
+def test_list(fake: Cards, here: Here) -> None:
+    done = here("list")
     assert done.returncode == 0
     assert done.stdout.split() == [
         UUIDS[0], "AMD", "Radeon", "RX", "9060", "XT", "gfx1200", "0000:03:00.0", "16.0", "GiB", "2780", "MHz,",
         "level", "AUTO",
     ]  # fmt: skip
-    value = json.loads(command(fake, "list", "--json").stdout)
+    value = json.loads(here("list", "--json").stdout)
     assert value["cards"][0]["uuid"] == UUIDS[0] and value["cards"][0]["observation"]["power_w"] == 141
     fake.script_all(cards=[])
-    assert (done := command(fake, "list")).returncode == 4 and "no GPU that can be measured" in done.stderr
-    assert (done := command(fake, "list", "--json")).returncode == 4 and json.loads(done.stdout)["cards"] == []
+    assert (done := here("list")).returncode == 4 and "no GPU that can be measured" in done.stderr
+    assert (done := here("list", "--json")).returncode == 4 and json.loads(done.stdout)["cards"] == []
 
 
-def test_lock_runs_a_command_with_stable_clocks(fake: Cards) -> None:
-    done = command(fake, "lock", "--", sys.executable, "-c", f"{SAY}; raise SystemExit(5)")
+def test_lock_runs_a_command_with_stable_clocks(fake: Cards, here: Here) -> None:
+    done = here("lock", "--", sys.executable, "-c", f"{SAY}; raise SystemExit(5)")
     assert done.returncode == 5 and done.stdout.split() == [UUIDS[0], "1"]
     assert done.stderr == f"solbench: {UUIDS[0]}: STABLE_PEAK\n" and fake.level() == "AUTO"
     fake.script(set={"STABLE_PEAK": "refused"})
-    done = command(fake, "lock", "--uuid", UUIDS[0], "--", sys.executable, "-c", SAY)
+    done = here("lock", "--uuid", UUIDS[0], "--", sys.executable, "-c", SAY)
     assert done.returncode == 0 and "clocks unlocked: amdsmi_set_gpu_perf_level" in done.stderr
-    done = command(fake, "lock", "--", "/no/such/program")
+    done = here("lock", "--", "/no/such/program")
     assert (done.returncode, done.stderr.splitlines()[-1]) == (
         2, "solbench: /no/such/program: cannot be started: No such file or directory",
     )  # fmt: skip
@@ -72,9 +90,9 @@ def test_lock_runs_a_command_with_stable_clocks(fake: Cards) -> None:
     ],
 )
 def test_lock_refuses(
-    fake: Cards, environment: dict[str, str], arguments: tuple[str, ...], code: int, said: str
+    here: Here, environment: dict[str, str], arguments: tuple[str, ...], code: int, said: str
 ) -> None:
-    done = command(fake, "lock", *arguments, "--", "true", **environment)
+    done = here("lock", *arguments, "--", "true", **environment)
     assert done.returncode == code and said in done.stderr and len(done.stderr.splitlines()) == 1
 
 
