@@ -15,7 +15,8 @@ from solbench.corpus.llm_core.scale import envelope, slot_axes
 from solbench.corpus.reduce import Instance
 
 LIMIT_BYTES = 6 * 2**20
-# No rule has two equal slots from here on (`minimum_distinct_scale`), so nine small workloads stay nine.
+# Down to this common scale model dimensions stay as they are: no rule has two equal slots from here on
+# (`minimum_distinct_scale`). Slots shrink by scales of their own, so two small workloads may still be equal.
 LEAST_SCALE = 288
 _DOUBLINGS = 8
 
