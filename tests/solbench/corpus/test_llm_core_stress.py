@@ -18,7 +18,6 @@ AXES: dict[str, dict[str, int]] = {
     "attention_masked_softmax": {"B": 1, "HQ": 4, "HK": 1, "S": 9, "T": 19, "D": 32, "BK": 8, "TB": 4},
     "attention_attention_sink": {"B": 1, "HQ": 4, "HK": 1, "S": 9, "T": 19, "D": 32},
     "attention_mqa_decode": {"B": 2, "HQ": 4, "T": 33, "D": 32},
-    "attention_local_global": {"B": 1, "HQ": 4, "S": 9, "T": 33, "D": 32, "W": 16, "R": 8},
     "attention_sliding_window": {"B": 1, "HQ": 4, "HK": 1, "S": 9, "T": 99, "D": 32, "W": 64},
     "advanced_attention_indexed_sparse": {"B": 1, "HQ": 4, "S": 9, "T": 33, "DQ": 48, "DV": 32, "K": 32},
     "advanced_attention_mla_compressed": {"B": 1, "HQ": 4, "S": 9, "T": 19, "DN": 32, "DR": 16, "DC": 64, "DV": 32},
