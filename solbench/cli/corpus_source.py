@@ -131,6 +131,8 @@ def audit(source: Path | None, materialized: Path | None, pin: bool, name: str, 
 def equivalence(problems: tuple[str, ...], source: Path, name: str, root: Path, as_json: bool) -> None:
     """Compare references with the oracles of their tasks, which a confined child process runs (needs PyTorch).
 
+    An oracle is a function module_fn of our inputs, or a class Model whose constructor, weights and forward take them.
+
     Exit code: 0 all agree, 1 one differs, 2 bad input, 3 none differs, but some could not be compared.
     """
     from solbench.cli import printable
@@ -147,10 +149,11 @@ def equivalence(problems: tuple[str, ...], source: Path, name: str, root: Path, 
         click.echo(json.dumps({"verdicts": [vars(verdict) for verdict in verdicts], "counts": counts}, indent=2))
     else:
         for verdict in verdicts:
-            click.echo(
-                printable(f"{verdict.workload}: {verdict.verdict}{': ' if verdict.detail else ''}{verdict.detail}")
-            )
-        summary = ", ".join(f"{counts[what]} {what}" for what in ("agrees", "differs", "not_compared"))
-        click.echo(f"{len(chosen)} problems, {len(verdicts)} workloads: {summary}")
+            said = verdict.verdict.replace("_", " ") + (f": {verdict.detail}" if verdict.detail else "")
+            click.echo(printable(f"{verdict.workload}: {said}"))
+        click.echo(
+            f"{len(chosen)} problems: {counts['agrees']} of {len(verdicts)} workloads agree, "
+            f"{counts['differs']} differ, {counts['not_compared']} not compared"
+        )
     if counts["differs"] or counts["not_compared"]:
         click.get_current_context().exit(1 if counts["differs"] else 3)

@@ -1,18 +1,15 @@
 """Our references against the oracles of the tasks they come from, where a clone of the source is at hand.
 
-An oracle is the function ``module_fn`` of a task's semantic reference. It is foreign code: only bytes that the manifest
-pins are run, in a confined process that gets inputs and hands back tensors as bytes; what it says is judged here, by
-the workload's own checks. The tasks compute in float32 where a problem of ours has 16-bit tensors, so the oracle gets
-those inputs widened, and its results are rounded to the declared dtypes.
+An oracle is what a task's semantic reference defines, in one of the forms of :mod:`solbench.corpus.oracle`. It is
+foreign code: only bytes that the manifest pins are run, in a confined process that gets inputs and hands back tensors
+as bytes; what it says is judged here, by the workload's own checks, rounded to the declared dtypes.
 """
 
 from __future__ import annotations
 
-import inspect
 import math
 import tempfile
-import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -31,9 +28,10 @@ from solbench.inputs import Input, draw, torch_dtype
 from solbench.model.definition import DTYPE_BITS, TensorSpec, resolve_shape
 from solbench.model.trace import Status
 
-ORACLE = "module_fn"
 TIMEOUT_S = 120.0
 MEMORY_BYTES = 4 << 30
+# Where a float of one byte is declared, an oracle may return its code, and the other way round.
+_CODES = frozenset({"uint8", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu"})
 
 
 @dataclass(frozen=True)
@@ -75,9 +73,9 @@ def _compared(problem: Problem, source: bytes) -> list[Verdict]:
         folder = Path(name)
         (folder / "oracle.py").write_bytes(source)
         for number, inputs in enumerate(rounds):
-            torch.save({key: _widened(value) for key, value in inputs.items()}, folder / f"inputs-{number}")
+            torch.save(dict(inputs), folder / f"inputs-{number}")
         found, fault = ask(
-            "solbench.corpus.equivalence:answers", {"cases": len(rounds)}, folder,
+            "solbench.corpus.oracle:answers", {"cases": len(rounds)}, folder,
             timeout_s=TIMEOUT_S, memory_bytes=MEMORY_BYTES,
         )  # fmt: skip
         found += [{"reason": f"the oracle's process: {fault or 'gave no answer'}"}] * (len(rounds) - len(found))
@@ -85,12 +83,6 @@ def _compared(problem: Problem, source: bytes) -> list[Verdict]:
             Verdict(problem.key, item.workload.uuid, *_judged(item, inputs, answer, folder, number))
             for number, (item, inputs, answer) in enumerate(zip(instances, rounds, found))
         ]
-
-
-def _widened(value: Input) -> Input:
-    if isinstance(value, torch.Tensor) and value.dtype in (torch.float16, torch.bfloat16):
-        return value.float()
-    return value
 
 
 def _judged(
@@ -121,45 +113,19 @@ def _judged(
 def _received(spec: TensorSpec, item: Instance, form: Any, path: Path) -> torch.Tensor | None:
     """A result from the bytes that the child left, in its declared dtype; None where its form is another."""
     shape, dtype = resolve_shape(spec, dict(item.axes)), torch_dtype(spec.dtype)
-    if not isinstance(form, list) or len(form) != 2 or form[1] != list(shape) or form[0] not in DTYPE_BITS:
+    if (
+        not isinstance(form, list)
+        or len(form) != 2
+        or form[1] != list(shape)
+        or form[0] not in _CODES | set(DTYPE_BITS)
+    ):
         return None
     given = torch_dtype(form[0])
+    if "uint8" in (form[0], spec.dtype) and {form[0], spec.dtype} <= _CODES:
+        given = dtype
     if given != dtype and not (given.is_floating_point and dtype.is_floating_point):
         return None
     data = artifact_bytes(path.parent, path.name)
     if data is None or len(data) != given.itemsize * math.prod(shape):
         return None
     return torch.frombuffer(bytearray(data), dtype=torch.uint8).view(given).reshape(shape).to(dtype)
-
-
-def answers(request: Mapping[str, Any], folder: Path) -> Iterator[dict[str, Any]]:
-    """In the child: run the oracle on each case; the forms of its tensors, or the reason why there are none."""
-    module = types.ModuleType("oracle")
-    try:
-        exec(compile((folder / "oracle.py").read_bytes(), "oracle.py", "exec"), module.__dict__)  # noqa: S102
-        oracle = getattr(module, ORACLE)
-        parameters = inspect.signature(oracle).parameters
-    except BaseException as error:  # noqa: BLE001 (whatever foreign code raises is its answer)
-        yield from [{"reason": f"the oracle: {type(error).__name__}: {error}"}] * request["cases"]
-        return
-    for number in range(request["cases"]):
-        inputs = torch.load(folder / f"inputs-{number}", weights_only=True)
-        needed = [name for name, parameter in parameters.items() if parameter.default is inspect.Parameter.empty]
-        other = sorted(set(needed) - set(inputs)) + sorted(set(inputs) - set(parameters))
-        if other:
-            yield {"reason": f"the oracle's parameters are not the inputs: {', '.join(other)}"}
-            continue
-        try:
-            yield {"tensors": _written(oracle(**inputs), folder, number)}
-        except BaseException as error:  # noqa: BLE001
-            yield {"reason": f"the oracle: {type(error).__name__}: {error}"}
-
-
-def _written(result: Any, folder: Path, number: int) -> list[Any]:
-    """Leave each tensor's bytes in ``folder``; its dtype and shape."""
-    forms = []
-    for position, tensor in enumerate([result] if isinstance(result, torch.Tensor) else result):
-        flat = tensor.detach().cpu().contiguous().flatten()
-        (folder / f"output-{number}-{position}").write_bytes(flat.view(torch.uint8).numpy().tobytes())
-        forms.append([str(tensor.dtype).removeprefix("torch."), list(tensor.shape)])
-    return forms

@@ -367,13 +367,55 @@ def test_a_probe_that_fails_loses_its_workload_only(
 def test_equivalence(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     clone = tmp_path / "origin"
     code, text = call("equivalence", root, "--source", clone, "FAKE/tiny/scaled")
-    assert code == 0 and "1 problems, 2 workloads: 2 agrees, 0 differs, 0 not_compared" in text, text
+    assert code == 0 and "1 problems: 2 of 2 workloads agree, 0 differ, 0 not compared" in text, text
     code, text = call("equivalence", root, "--source", clone)
-    assert code == 3 and "coded-w0: not_compared: the oracle: AttributeError" in text, text
+    assert code == 3 and "coded-w0: not compared: the oracle: AttributeError" in text, text
     oracle = clone / "tasks" / "tiny" / "scaled" / "oracle.py"
     oracle.write_text("raise SystemExit\n")  # not the pinned code: it is not run
     code, line = refused(capsys, "equivalence", root, "--source", clone, "FAKE/tiny/scaled")
     assert code == 2 and "only pinned code is run" in line and str(oracle) in line
+
+
+MODULE = """\
+import torch
+
+
+class Model(torch.nn.Module):
+    def __init__(self, factor=2.0):
+        super().__init__()
+        self.factor = factor
+
+    def forward(self, x):
+        return RESULT
+
+
+def get_inputs():
+    return [torch.rand(3, dtype=torch.float16)]
+
+
+def get_init_inputs():
+    return [2.0]
+"""
+
+
+CODES = (
+    "import torch\n\n\ndef module_fn(x, factor):\n    return (x * factor).to(torch.float8_e4m3fn).view(torch.BYTE)\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("result", "byte", "code", "said"),
+    [
+        ("(x * self.factor).half()", "uint8", 0, "2 problems: 4 of 4 workloads agree, 0 differ, 0 not compared"),
+        ("x * 2", "int8", 1, "2 problems: 0 of 4 workloads agree, 4 differ, 0 not compared"),
+    ],
+)
+def test_modules_and_codes(tmp_path: Path, result: str, byte: str, code: int, said: str) -> None:
+    """A module with a scalar in its constructor; floats of one byte, which an oracle may return as uint8."""
+    oracles = {"scaled": MODULE.replace("RESULT", result), "coded": CODES.replace("BYTE", byte)}
+    root, clone = make(tmp_path, oracles)
+    found, text = call("equivalence", root, "--source", clone)
+    assert found == code and said in text, text
 
 
 @pytest.mark.parametrize(
@@ -382,9 +424,9 @@ def test_equivalence(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
         ("def module_fn(x, factor):\n    return x * factor + 1\n", 1, "differs: "),
         ("def module_fn(x, factor):\n    return x[:1]\n", 1, "differs: y: the oracle's is"),
         ("def module_fn(x, factor):\n    return x, x\n", 1, "differs: the oracle returns 2 tensors"),
-        ("def module_fn(x, scale):\n    return x\n", 3, "not_compared: the oracle's parameters are not the inputs"),
-        ("import os\nos._exit(0)\n", 3, "not_compared: the oracle's process: gave no answer"),
-        ("import no_such_module\n", 3, "not_compared: the oracle: ModuleNotFoundError"),
+        ("def module_fn(x, scale):\n    return x\n", 3, "not compared: the oracle's parameters are not the inputs"),
+        ("import os\nos._exit(0)\n", 3, "not compared: the oracle's process: gave no answer"),
+        ("import no_such_module\n", 3, "not compared: the oracle: ModuleNotFoundError"),
         ("def module_fn(x, factor):\n    open('FORBIDDEN', 'w')\n    return x * factor\n", 3, "PermissionError"),
     ],
 )
