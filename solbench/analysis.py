@@ -83,7 +83,8 @@ def analyse(request: Request, timeout_s: float) -> Result:
         if fault == "timeout":
             raise UndecidedError(f"{request.name}: no analysis after {timeout_s:g} s (--timeout)")
         if not answers:
-            raise UndecidedError(f"{request.name}: the process {fault} before the analysis was done")
+            how = fault or "left with exit code 0"
+            raise UndecidedError(f"{request.name}: the process {how} before the analysis was done")
         match answers[0]:
             case None if all((folder / "out" / needed).is_file() for needed in _NEEDED):
                 return _result(folder)

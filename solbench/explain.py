@@ -86,8 +86,13 @@ def _compute_changes(analysis: Analysis, binds: str, total: float, floor_s: floa
     rates = {(entry["engine"], entry["mode"]): entry["rate_per_s"] for entry in entries}
     charged = [(term, term["work"] / rates[key]) for term in analysis["terms"]
                if (key := (term["engine"], term["mode"])) in rates and term["work"]]  # fmt: skip
-    for term, cost in sorted(charged, key=lambda item: -item[1])[:_TOP]:
-        yield f"fewer operations: {term['op']} ({term['function']}) is {_share(cost, total)} of {binds}'s time"
+    # Loops repeat an operation: those of one function and cost are one line.
+    alike: dict[tuple[str, float], list[str]] = {}
+    for term, cost in charged:
+        alike.setdefault((term["function"], cost), []).append(term["op"])
+    for (function, cost), ops in sorted(alike.items(), key=lambda item: -item[0][1] * len(item[1]))[:_TOP]:
+        named = ops[0] if len(ops) == 1 else f"{ops[0]} and {len(ops) - 1} like it"
+        yield f"fewer operations: {named} ({function}): {_share(cost * len(ops), total)} of {binds}'s time"
     formats = analysis["hardware"]["engines"][binds]
     for entry in entries:
         if entry["mode"] == "elementwise":

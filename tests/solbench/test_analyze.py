@@ -126,6 +126,7 @@ def test_a_module_in_a_process_of_its_own(tmp_path, capsys):
     ("text", "reason", "timeout_s"),
     [
         ("import os; os._exit(7)", "given.py: the process ended with exit code 7 before the analysis was done", 300),
+        ("import os; os._exit(0)", "given.py: the process left with exit code 0 before the analysis was done", 300),
         (
             "import os; open(os.environ['HOME'] + '/answers', 'w').write('null\\n'); os._exit(0)",
             "given.py: the process gave no answer that can be read",
@@ -404,9 +405,24 @@ def test_what_would_have_to_change_when_an_engine_binds(mode, rates, change):
     terms = [{"op": "a", "kind": "einsum", "function": "matmul", "engine": "valu", "mode": mode}]
     terms[0]["work"] = compute[0]["ops"]
     lines = list(explain.changes(_bound(binds="valu", t_sol_s=4e-6, compute=compute, terms=terms, hardware=hardware)))
-    assert lines[0] == "fewer operations: a (matmul) is 100 % of valu's time"
+    assert lines[0] == "fewer operations: a (matmul): 100 % of valu's time"
     assert change in lines[1]
     assert lines[-1] == "below 3 µs (75.0% of T_SOL) memory binds"
+
+
+def test_operations_that_cost_the_same_are_one_line():
+    compute = [{"engine": "valu", "mode": "elementwise", "ops": 40.0, "rate_per_s": 1e7, "seconds": 4e-6}]
+    terms = [
+        {"op": name, "kind": "map", "function": function, "engine": "valu", "mode": "elementwise", "work": work}
+        for name, function, work in (("a", "mul", 12.0), ("b", "exp", 9.0), ("c", "exp", 9.0), ("d", "exp", 10.0))
+    ]
+    hardware = {"engines": {"valu": {"float32": {"published_ops_per_s": 1e7}}}}
+    lines = list(explain.changes(_bound(binds="valu", t_sol_s=4e-6, compute=compute, terms=terms, hardware=hardware)))
+    assert lines[:3] == [
+        "fewer operations: b and 1 like it (exp): 45.0% of valu's time",
+        "fewer operations: a (mul): 30.0% of valu's time",
+        "fewer operations: d (exp): 25.0% of valu's time",
+    ]
 
 
 def test_tables_are_safe_on_a_terminal(capsys):
