@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import random
@@ -412,17 +413,22 @@ def test_killed_at_a_random_point(fake: Cards, one: tuple[Driver, Card]) -> None
     kill_rounds(fake, *one, rounds=1, seed=7)
 
 
-def test_a_lock_whose_file_was_removed_is_not_held(fake: Cards) -> None:
-    """Who locks a removed file would own a card that another owns as well."""
+def test_a_lock_whose_file_was_removed_is_not_held(fake: Cards, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who locks a file that is removed meanwhile would own a card that another owns as well."""
     lock = locks.ownership(fake.locks, UUIDS[0])
-    first = locks.attempt(lock)
-    assert first is not None
-    lock.unlink()
-    second = locks.attempt(lock)
-    assert second is not None and os.fstat(second).st_ino == lock.stat().st_ino
+    real, removed = fcntl.flock, []
+
+    def late(handle: int, operation: int) -> None:
+        if not removed:
+            lock.unlink()
+            removed.append(os.fstat(handle).st_ino)
+        real(handle, operation)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    handle = locks.attempt(lock)
+    assert handle is not None and os.fstat(handle).st_ino == lock.stat().st_ino
     assert locks.attempt(lock) is None
-    for handle in (first, second):
-        locks.release(handle)
+    locks.release(handle)
 
 
 def test_the_folder_and_the_card_are_named(fake: Cards, tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ def amdsmi_get_clock_info(processor_handle, clock_type):
 
 
 def amdsmi_get_power_info(processor_handle):
-    return {"average_socket_power": 141, "current_socket_power": 0xFFFFFFFF}
+    return {"average_socket_power": 0xFFFFFFFF, "current_socket_power": 141}
 
 
 def amdsmi_get_temp_metric(processor_handle, sensor_type, metric):
