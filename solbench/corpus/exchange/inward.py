@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,14 @@ def definition_in(value: Any, form: Form, suite: str | None, where: str, notes: 
                 return None
     fields["axes"] = _declared_before_use(mapping(fields.get("axes"), f"{where}: axes"), where)
     fields["suite"] = suite
-    return Definition.load(fields, where)
+    definition = Definition.load(fields, where)
+    written = [
+        name for name, spec in definition.inputs.items() if spec.shape is not None and name in _written(definition)
+    ]
+    if not written:
+        return definition
+    notes.warning(where, f"{', '.join(written)}: the reference writes to it; declared in_place")
+    return Definition.load({**fields, "in_place": written}, where)
 
 
 def workload_in(
@@ -171,6 +179,39 @@ def _defaulted(reference: str) -> set[str]:
             names = [argument.arg for argument in node.args.args]
             return set(names[len(names) - len(node.args.defaults) :])
     return set()
+
+
+def _written(definition: Definition) -> set[str]:
+    """Parameters of ``run`` that it writes to by their name: ``x[...] = ``, ``x += ``, ``x.add_()``, ``out=x``.
+
+    A name that is bound again may be another tensor by then, and a write through a view has another name: both are left
+    to `corpus validate`, which compares inputs before and after.
+    """
+    run = next(node for node in ast.parse(definition.reference).body if _is_run(node))
+    nodes = list(ast.walk(run))
+    bound = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    added = [node.target for node in nodes if isinstance(node, ast.AugAssign)]
+    rebound = bound - {target.id for target in added if isinstance(target, ast.Name)}
+    places: list[ast.expr] = [*added]
+    for node in nodes:
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+            places.append(node)
+        elif isinstance(node, ast.Call):
+            places += [keyword.value for keyword in node.keywords if keyword.arg == "out"]
+            if isinstance(node.func, ast.Attribute) and re.fullmatch(r"[a-z]\w*[^_]_", node.func.attr):
+                places.append(node.func.value)
+    return {name for place in places if (name := _root(place)) in definition.inputs and name not in rebound}
+
+
+def _is_run(node: ast.stmt) -> bool:
+    return isinstance(node, ast.FunctionDef) and node.name == "run"
+
+
+def _root(place: ast.expr) -> str | None:
+    """``x`` of ``x``, ``x[0]`` and ``x[0][1]``."""
+    while isinstance(place, ast.Subscript):
+        place = place.value
+    return place.id if isinstance(place, ast.Name) else None
 
 
 def _declared_before_use(axes: dict[str, Any], where: str) -> dict[str, Any]:

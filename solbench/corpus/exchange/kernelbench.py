@@ -73,7 +73,7 @@ def custom_inputs(axes_and_scalars, device):
 def run({parameters}):
     """Model.forward with the weights that are given."""
     given = locals()
-    # A buffer may be written to, such as a running mean; an input may not.
+    # A buffer may be written to, such as a running mean, but is no input that a call may change.
     state = {{key: given[name].clone() for name, key in _STATE.items()}}
     device = next(value.device for value in given.values() if isinstance(value, _torch.Tensor))
     for key, buffer in _MODEL.named_buffers():
@@ -137,7 +137,16 @@ def _item(path: Path, source: str, seen: Mapping[str, Any], notes: Notes) -> Ite
         notes.loss(where, what)
     if len(seen["outputs"]) > 1:
         notes.loss(where, "their check compares the first output only; here all of them are")
-    return _problem(path.stem, suite if re.fullmatch(NAME, suite) else None, source, seen, where)
+    item = _problem(path.stem, suite if re.fullmatch(NAME, suite) else None, source, seen, where)
+    if item.definition.in_place:
+        notes.warning(where, f"{', '.join(item.definition.in_place)}: forward writes to it; declared in_place")
+    if biases := [key for key in seen["zeros"] if _is_bias(key)]:
+        notes.warning(where, f"{', '.join(biases)}: all zeros, as the constructor leaves them")
+    return item
+
+
+def _is_bias(key: str) -> bool:
+    return "bias" in key.rpartition(".")[2]
 
 
 def _problem(name: str, suite: str | None, source: str, seen: Mapping[str, Any], where: str) -> Item:
@@ -152,7 +161,9 @@ def _problem(name: str, suite: str | None, source: str, seen: Mapping[str, Any],
     for label, form in zip(arguments, given):
         inputs[label], draws[label] = (_scalar(form["value"])) if "value" in form else (_spec(form), {"type": "custom"})
     for label, key in state.items():
-        inputs[label], draws[label] = {**_spec(seen["state"][key]), "role": "weight"}, {"type": "custom"}
+        # A bias that is zeros by its constructor is no fault of the import: controls let biases, and no others, be so.
+        role = "bias" if key in seen["zeros"] and _is_bias(key) else "weight"
+        inputs[label], draws[label] = {**_spec(seen["state"][key]), "role": role}, {"type": "custom"}
     adapter = _ADAPTER.format(arguments=repr(arguments), state=repr(state), parameters=", ".join([*arguments, *state]))
     fields = {
         "name": name,
@@ -161,6 +172,7 @@ def _problem(name: str, suite: str | None, source: str, seen: Mapping[str, Any],
         "axes": {},
         "inputs": inputs,
         "outputs": {label: _spec(form) for label, form in zip(outputs, seen["outputs"])},
+        "in_place": [arguments[position] for position in seen["in_place"]],
         "reference": source.rstrip("\n") + "\n" + _HEAD + PLACED + adapter,
     }
     if any(draw["type"] == "custom" for draw in draws.values()):

@@ -18,17 +18,37 @@ from solbench.corpus.exchange.kernelbench import PLACED
 _TEXT_LIMIT = 300
 
 
-class _Drawn(TorchDispatchMode):
-    """Names of the random operations that ran."""
+class _Watched(TorchDispatchMode):
+    """Names of the random operations that ran; the storages that were written, and whether the last write was zeros."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.names: list[str] = []
+        self.drawn: list[str] = []
+        # The tensor is kept, or another storage might get the same key.
+        self.writes: dict[int, tuple[torch.Tensor, bool]] = {}
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if torch.Tag.nondeterministic_seeded in function.tags:
-            self.names.append(str(function).removeprefix("aten.").partition(".")[0])
-        return function(*args, **(kwargs or {}))
+            self.drawn.append(str(function).removeprefix("aten.").partition(".")[0])
+        result = function(*args, **(kwargs or {}))
+        zeros = function in _ZEROS or (function.overloadpacket is torch.ops.aten.fill_ and args[1] == 0)
+        values = {**dict(zip([argument.name for argument in function._schema.arguments], args)), **(kwargs or {})}
+        changed = [
+            values.get(argument.name)
+            for argument in function._schema.arguments
+            if argument.alias_info is not None and argument.alias_info.is_write
+        ]
+        for tensor in changed or [result] * zeros:
+            if isinstance(tensor, torch.Tensor):
+                self.writes[_storage(tensor)] = (tensor, zeros)
+        return result
+
+
+_ZEROS = (torch.ops.aten.zero_.default, torch.ops.aten.zeros.default, torch.ops.aten.zeros_like.default)
+
+
+def _storage(tensor: torch.Tensor) -> int:
+    return tensor.untyped_storage()._cdata
 
 
 def probe(source: str, name: str) -> dict[str, Any]:
@@ -42,7 +62,7 @@ def probe(source: str, name: str) -> dict[str, Any]:
     torch.distributions.Distribution.set_default_validate_args(False)
     added: dict[str, Any] = {"_torch": torch}
     exec(PLACED, added)  # noqa: S102
-    with torch.device("meta"), added["_Placed"]("meta"):
+    with torch.device("meta"), added["_Placed"]("meta"), _Watched() as made:
         model = module.Model(*module.get_init_inputs())
         arguments = module.get_inputs()
     if not isinstance(model, torch.nn.Module) or not isinstance(arguments, (list, tuple)):
@@ -70,17 +90,30 @@ def probe(source: str, name: str) -> dict[str, Any]:
             given.append({"value": value})
         else:
             return {"unsupported": f"argument {position} of forward is a {type(value).__name__}"}
-    with torch.no_grad(), _Drawn() as drawn:
+    zeros = [
+        key
+        for key, value in (*model.named_parameters(), *model.named_buffers())
+        if key in state and made.writes.get(_storage(value), (value, False))[1]
+    ]
+    with torch.no_grad(), _Watched() as ran:
         outputs = model(*arguments)
-    if drawn.names:
-        return {"unsupported": f"forward is random: it calls {drawn.names[0]}"}
+    if ran.drawn:
+        return {"unsupported": f"forward is random: it calls {ran.drawn[0]}"}
+    in_place = [
+        position
+        for position, value in enumerate(arguments)
+        if isinstance(value, torch.Tensor) and _storage(value) in ran.writes
+    ]
     tensors = list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
     if not tensors or not all(isinstance(value, torch.Tensor) for value in tensors):
         return {"unsupported": "forward returns something else than tensors"}
     code = model.forward.__code__
     names = list(code.co_varnames[1 : code.co_argcount])
     outputs = [_form(value) for value in tensors]
-    return {"arguments": given, "names": names, "state": state, "written": written, "outputs": outputs}
+    return {
+        "arguments": given, "names": names, "state": state, "written": written, "outputs": outputs, "zeros": zeros,
+        "in_place": in_place,
+    }  # fmt: skip
 
 
 def _tensors(value: Any) -> list[torch.Tensor]:

@@ -8,10 +8,11 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Note:
-    """``loss``: something of ``where`` was left behind or changed. ``unsupported``: ``where`` was left out whole."""
+    """``loss``: something of ``where`` was left behind or changed. ``unsupported``: ``where`` was left out whole.
+    ``warning``: it was carried over, and is worth a look."""
 
     where: str
-    kind: Literal["loss", "unsupported"]
+    kind: Literal["loss", "warning", "unsupported"]
     what: str
 
 
@@ -24,6 +25,10 @@ class Notes:
     def loss(self, where: str, what: str) -> None:
         """``where`` is carried over, but not all of it."""
         self._add(Note(_line(where), "loss", _line(what)))
+
+    def warning(self, where: str, what: str) -> None:
+        """``where`` is carried over as it is, which may surprise."""
+        self._add(Note(_line(where), "warning", _line(what)))
 
     def unsupported(self, where: str, reason: str) -> None:
         """``where`` is not carried over at all."""

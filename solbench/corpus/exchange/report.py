@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 
@@ -15,12 +16,12 @@ def as_json(carried: Carried, output: Path) -> str:
 
 
 def as_text(carried: Carried, output: Path) -> str:
-    """A line a note (``loss`` or ``UNSUPPORTED``, where, what), and one with the counts."""
-    words = {"loss": "loss       ", "unsupported": "UNSUPPORTED"}
+    """A line a note (``loss``, ``warning`` or ``UNSUPPORTED``, where, what), and one with the counts."""
+    words = {"loss": "loss       ", "warning": "warning    ", "unsupported": "UNSUPPORTED"}
     lines = [f"{words[note.kind]}  {note.where}: {note.what}" for note in carried.notes]
-    losses = sum(note.kind == "loss" for note in carried.notes)
+    counts = Counter(note.kind for note in carried.notes)
     lines.append(
         f"{output}: {len(carried.problems)} problems, {len(carried.solutions)} solutions, {carried.traces} traces; "
-        f"{losses} losses, {len(carried.notes) - losses} unsupported"
+        f"{counts['loss']} losses, {counts['warning']} warnings, {counts['unsupported']} unsupported"
     )
     return "\n".join(lines)

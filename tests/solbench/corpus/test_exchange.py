@@ -454,7 +454,7 @@ def test_the_command_prints_notes_and_counts(
     assert run(["import", "sol-execbench", str(sol), "--output", str(corpora / "SOL")]) == 0
     first, last = capsys.readouterr().out.splitlines()
     assert first.startswith("loss         L1/scaled: config.json")
-    assert last.endswith("SOL: 1 problems, 1 solutions, 0 traces; 1 losses, 0 unsupported")
+    assert last.endswith("SOL: 1 problems, 1 solutions, 0 traces; 1 losses, 0 warnings, 0 unsupported")
     arguments = [
         "export",
         "sol-execbench",

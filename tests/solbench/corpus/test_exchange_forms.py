@@ -434,7 +434,10 @@ def test_a_kernelbench_module_is_a_function_of_inputs_and_weights(tmp_path: Path
     definition = problem.definition
     assert list(definition.inputs) == ["x", "scale", "lin_weight", "lin_bias", "norm_weight", "norm_bias"]
     written = "norm.running_mean, norm.running_var, norm.num_batches_tracked: what a normalization in training writes"
-    assert written in what(carried) and len(carried.notes) == 1
+    assert written in what(carried) and len(carried.notes) == 2
+    assert "norm.bias: all zeros, as the constructor leaves them" in what(carried)
+    roles = {name: spec.role for name, spec in definition.inputs.items() if name.endswith("bias")}
+    assert roles == {"lin_bias": "weight", "norm_bias": "bias"} and definition.in_place == ()
     values = draw(definition, problem.workloads[0], {}, 3)
     assert not torch.equal(values["x"], draw(definition, problem.workloads[0], {}, 4)["x"])  # type: ignore[arg-type]
     before = {name: value.clone() for name, value in values.items() if isinstance(value, torch.Tensor)}
@@ -533,6 +536,58 @@ def test_a_module_may_name_a_gpu_and_draw_from_distributions(tmp_path: Path) -> 
     (output,) = named_outputs(problem.definition, load_reference(problem.definition)(*values.values())).values()
     torch.testing.assert_close(output, expected)
     assert output.is_contiguous() and not expected.is_contiguous()
+
+
+@pytest.mark.parametrize(
+    ("made", "zeros"),
+    [
+        ("torch.zeros(4)", ["bias"]),
+        ("torch.full((4,), 0.0)", []),  # more ways are not followed: the control then says what it sees
+        ("nn.init.zeros_(torch.empty(4))", ["bias"]),
+        ("nn.init.constant_(torch.empty(4), 0.0)", ["bias"]),
+        ("nn.init.constant_(torch.empty(4), 0.5)", []),
+        ("nn.init.normal_(torch.zeros(4))", []),
+    ],
+)
+def test_zeros_are_those_of_the_last_write(made: str, zeros: list[str], tmp_path: Path) -> None:
+    text = MODULE.replace("self.norm = nn.BatchNorm1d(heads)", f"self.bias = nn.Parameter({made})")
+    text = text.replace("self.norm(self.lin(x))", "self.lin(x) + self.bias")
+    assert next(answers({"source": text, "name": "m"}, tmp_path))["zeros"] == zeros
+
+
+def test_what_forward_writes_is_in_place(tmp_path: Path) -> None:
+    text = MODULE.replace("return torch.relu(self.norm(self.lin(x)))", "return torch.relu(x[:4].mul_(2)).clone()")
+    carried = read_kernelbench([module(tmp_path, text)], tmp_path / "KB")
+    assert "warning" in what(carried) and "x: forward writes to it; declared in_place" in what(carried)
+    problem = load_problem(tmp_path / "KB" / "level1" / "19_Net")
+    assert problem.definition.in_place == ("x",)
+    values = draw(problem.definition, problem.workloads[0], {}, 0)
+    before = values["x"].clone()  # type: ignore[union-attr]
+    load_reference(problem.definition)(*values.values())
+    assert torch.equal(values["x"][:4], 2 * before[:4]) and torch.equal(values["x"][4:], before[4:])  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("line", "written"),
+    [
+        ("x[i] = 0", ("x",)),
+        ("x[0][1] *= 2", ("x",)),
+        ("x += 1", ("x",)),
+        ("x.mul_(2)", ("x",)),
+        ("torch.add(x, 1, out=x[0:1])", ("x",)),
+        ("x[0], i[0] = 0, 0", ("x", "i")),
+        ("y = x.clone(); y[0] = 0", ()),
+        ("x = x.clone(); x[0] = 0", ()),
+        ("x.float().__class__; x[0] == 0", ()),
+    ],
+)
+def test_what_a_reference_writes_is_in_place(line: str, written: tuple[str, ...], tmp_path: Path) -> None:
+    write_data_set(
+        tmp_path / "in", {**DEFINITION, "reference": f"import torch\n\n\ndef run(x, i):\n    {line}\n    return x\n"}
+    )
+    carried = read_flashinfer_trace(tmp_path / "in", tmp_path / "FI")
+    assert load_problem(tmp_path / "FI" / "norm" / "rms").definition.in_place == written
+    assert (f"warning rms: {', '.join(written)}: the reference writes to it" in what(carried)) == bool(written)
 
 
 def test_every_output_of_a_module_is_checked(tmp_path: Path) -> None:
