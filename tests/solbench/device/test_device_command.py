@@ -65,6 +65,16 @@ def test_list(fake: Cards, here: Here) -> None:
     assert (done := here("list", "--json")).returncode == 4 and json.loads(done.stdout)["cards"] == []
 
 
+def test_a_bare_gpu_machine_needs_little(fake: Cards) -> None:
+    """The image of a lent machine may lack everything but click and PyYAML."""
+    block = (
+        "import sys\nfor name in ('torch', 'numpy', 'pydantic', 'blake3', 'rfc8785', 'dvc'): sys.modules[name] = None\n"
+    )
+    code = f"{block}from solbench.cli import run; sys.exit(run(['device', 'lock', '--', 'true']))"
+    done = subprocess.run([sys.executable, "-c", code], env=fake.environment, cwd=fake.locks, timeout=60, check=False)
+    assert done.returncode == 0
+
+
 def test_lock_runs_a_command_with_stable_clocks(fake: Cards, here: Here) -> None:
     done = here("lock", "--", sys.executable, "-c", f"{SAY}; raise SystemExit(5)")
     assert done.returncode == 5 and done.stdout.split() == [UUIDS[0], "1"]
