@@ -29,6 +29,8 @@ pytestmark = pytest.mark.gpu
 torch = pytest.importorskip("torch")
 ROOT = Path(__file__).resolve().parents[2]
 SOLBENCH = (sys.executable, "-c", "import sys; from solbench.cli import run; sys.exit(run(sys.argv[1:]))")
+# About a millisecond, in which the host queues what follows: gaps between launches are then no part of an interval.
+QUEUE_CYCLES = 2_000_000
 SEEN: dict[str, Any] = {}
 
 
@@ -150,7 +152,10 @@ def test_events_agree_with_torchs(runtime: native.Runtime) -> None:
     pairs = []
     for cycles in (20_000, 200_000, 2_000_000, 20_000_000):
         theirs = [torch.cuda.Event(enable_timing=True) for _ in ours]
+        for event in theirs:
+            event.record()  # made at its first use
         runtime.synchronize()
+        torch.cuda._sleep(QUEUE_CYCLES)
         runtime.record(ours[0], stream)
         theirs[0].record()
         torch.cuda._sleep(cycles)
@@ -220,10 +225,11 @@ def test_a_flush_empties_the_cache_and_takes_a_steady_time(card: Card, runtime: 
     size = flush_bytes(card, runtime.cache_bytes(0))
     written = runtime.allocate(size)
     read = torch.zeros(2 * size // 4, device="cuda")
-    data = torch.randn((16 << 20) // 4, device="cuda")
+    data = torch.randn((32 << 20) // 4, device="cuda")
     start, stop = runtime.event(), runtime.event()
 
     def timed(work: Any) -> float:
+        torch.cuda._sleep(QUEUE_CYCLES)
         runtime.record(start, stream)
         work()
         runtime.record(stop, stream)
@@ -234,7 +240,8 @@ def test_a_flush_empties_the_cache_and_takes_a_steady_time(card: Card, runtime: 
         runtime.fill(written, 1, size, stream)
         read.sum()
 
-    data.sum(), flush()
+    data.sum()
+    flush()
     flushes = [timed(flush) for _ in range(50)]
     warm = [timed(data.sum) for _ in range(50)]
     cold = []
@@ -243,10 +250,11 @@ def test_a_flush_empties_the_cache_and_takes_a_steady_time(card: Card, runtime: 
         cold.append(timed(data.sum))
     figures = {
         name: {"median": statistics.median(times), "min": min(times), "max": max(times)}
-        for name, times in (("flush_s", flushes), ("warm 16 MiB sum_s", warm), ("cold 16 MiB sum_s", cold))
+        for name, times in (("flush_s", flushes), ("warm 32 MiB sum_s", warm), ("cold 32 MiB sum_s", cold))
     }
     SEEN["flush"] = {"written_bytes": size, "read_bytes": 2 * size, **figures}
     moved_per_s = 3 * size / statistics.median(flushes)
-    assert 0.3e12 < moved_per_s < 6e12, "no faster than memory allows, and not absurdly slow"
+    SEEN["flush"]["moved_bytes_per_s"] = moved_per_s
+    assert 0.3e12 < moved_per_s < 8e12, "not absurdly slow, and no faster than memory and what level 2 may keep allow"
     assert statistics.median(cold) > statistics.median(warm)
     runtime.free(written)
