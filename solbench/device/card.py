@@ -80,6 +80,14 @@ class Driver:
     def set_level(self, card: Card, level: str) -> None:
         raise NotImplementedError
 
+    def _keep(self, uuid_of: str, handles: Sequence[Any]) -> None:
+        """Remember each card's handle under its UUID, which the call ``uuid_of`` tells."""
+        self._handles = {self._call(uuid_of, handle): handle for handle in handles}
+        if len(self._handles) < len(handles):
+            raise UndecidedError(
+                "two cards here answer to one UUID, so no lock could tell them apart; hide one of them"
+            )
+
     def _handle(self, card: Card) -> Any:
         if card.uuid not in self._handles:
             self.cards()

@@ -36,8 +36,8 @@ class Cuda(Driver):
     platform = "cuda"
 
     def cards(self) -> tuple[Card, ...]:
-        handles = [self._call("nvmlDeviceGetHandleByIndex", index) for index in range(self._call("nvmlDeviceGetCount"))]
-        self._handles = {self._call("nvmlDeviceGetUUID", handle): handle for handle in handles}
+        count = self._call("nvmlDeviceGetCount")
+        self._keep("nvmlDeviceGetUUID", [self._call("nvmlDeviceGetHandleByIndex", index) for index in range(count)])
         return tuple(self._card(uuid, handle) for uuid, handle in self._handles.items())
 
     def observe(self, card: Card) -> Observation:

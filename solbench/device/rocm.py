@@ -38,10 +38,7 @@ class Rocm(Driver):
     platform = "rocm"
 
     def cards(self) -> tuple[Card, ...]:
-        self._handles = {
-            self._call("amdsmi_get_gpu_device_uuid", handle): handle
-            for handle in self._call("amdsmi_get_processor_handles")
-        }
+        self._keep("amdsmi_get_gpu_device_uuid", self._call("amdsmi_get_processor_handles"))
         return tuple(self._card(uuid, handle) for uuid, handle in self._handles.items())
 
     def observe(self, card: Card) -> Observation:

@@ -46,6 +46,14 @@ def test_the_card_is_found_by_uuid_only(tmp_path: Path, monkeypatch: pytest.Monk
         find((), None)
 
 
+def test_cards_that_share_a_uuid_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A card without a serial number has the UUID of its kind."""
+    fake = Cards(tmp_path, 2)
+    fake.script(1, uuid=UUIDS[0])
+    with pytest.raises(UndecidedError, match="two cards here answer to one UUID"):
+        start(fake, monkeypatch)
+
+
 def test_a_card_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake = Cards(tmp_path, 2)
     driver, (_, second) = start(fake, monkeypatch)
