@@ -85,7 +85,7 @@ class Driver:
         self._handles = {self._call(uuid_of, handle): handle for handle in handles}
         if len(self._handles) < len(handles):
             raise UndecidedError(
-                "two cards here answer to one UUID, so no lock could tell them apart; hide one of them"
+                "two cards here answer to one UUID, so no lock could tell them apart; unbind one of them"
             )
 
     def _handle(self, card: Card) -> Any:
