@@ -21,7 +21,8 @@ def import_() -> None:
     """Read problems and solutions of other systems into a new corpus folder, such as problems/NAME.
 
     Each thing that has no counterpart is named, a line each. What breaks a rule of its format ends the import: exit
-    code 2, nothing written.
+    code 2, nothing written. At the end one workload of each problem is tried, confined: a check that accepts zeros is
+    named, a warning each.
     """
 
 
@@ -61,5 +62,7 @@ def kernelbench(files: tuple[Path, ...], output: Path, as_json: bool) -> None:
 def _show(carried: Carried, output: Path, as_json: bool) -> None:
     from solbench.cli import printable
     from solbench.corpus.exchange import report
+    from solbench.corpus.exchange.zeros import with_warnings
 
+    carried = with_warnings(carried, output)
     click.echo(printable(report.as_json(carried, output) if as_json else report.as_text(carried, output)))

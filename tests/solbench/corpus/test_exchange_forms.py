@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
 from solbench.cli import run
+from solbench.corpus.exchange import zeros
 from solbench.corpus.exchange.flashinfer_trace import read_flashinfer_trace, write_flashinfer_trace
 from solbench.corpus.exchange.kernelbench import read_kernelbench
 from solbench.corpus.exchange.module_probe import answers
@@ -539,7 +540,7 @@ def test_a_module_may_name_a_gpu_and_draw_from_distributions(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("made", "zeros"),
+    ("made", "found"),
     [
         ("torch.zeros(4)", ["bias"]),
         ("torch.full((4,), 0.0)", []),  # more ways are not followed: the control then says what it sees
@@ -549,10 +550,10 @@ def test_a_module_may_name_a_gpu_and_draw_from_distributions(tmp_path: Path) -> 
         ("nn.init.normal_(torch.zeros(4))", []),
     ],
 )
-def test_zeros_are_those_of_the_last_write(made: str, zeros: list[str], tmp_path: Path) -> None:
+def test_zeros_are_those_of_the_last_write(made: str, found: list[str], tmp_path: Path) -> None:
     text = MODULE.replace("self.norm = nn.BatchNorm1d(heads)", f"self.bias = nn.Parameter({made})")
     text = text.replace("self.norm(self.lin(x))", "self.lin(x) + self.bias")
-    assert next(answers({"source": text, "name": "m"}, tmp_path))["zeros"] == zeros
+    assert next(answers({"source": text, "name": "m"}, tmp_path))["zeros"] == found
 
 
 def test_what_forward_writes_is_in_place(tmp_path: Path) -> None:
@@ -588,6 +589,49 @@ def test_what_a_reference_writes_is_in_place(line: str, written: tuple[str, ...]
     carried = read_flashinfer_trace(tmp_path / "in", tmp_path / "FI")
     assert load_problem(tmp_path / "FI" / "norm" / "rms").definition.in_place == written
     assert (f"warning rms: {', '.join(written)}: the reference writes to it" in what(carried)) == bool(written)
+
+
+@pytest.mark.parametrize(
+    ("result", "said"),
+    [
+        ("x / 1000", "y: its check accepts zeros (workload w0)"),  # 1e-2 is the tolerance
+        ("x", ""),
+        ("x * 0", ""),  # zeros are right
+        ("x.view(3)", "its checks could not be tried with zeros (RuntimeError"),
+        ("x, x", "its checks could not be tried with zeros (InputError"),
+    ],
+)
+def test_a_check_that_accepts_zeros_is_named(
+    result: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_data_set(tmp_path / "in", {**DEFINITION, "reference": f"def run(x, i):\n    return {result}\n"})
+    read_flashinfer_trace(tmp_path / "in", tmp_path / "FI")
+    request = {"folders": [str(tmp_path / "FI" / "norm" / "rms")]}
+    (text,) = zeros.answers(request, tmp_path)
+    assert text is not None and text.startswith(said) and bool(text) == bool(said)
+    monkeypatch.setattr(zeros, "LIMIT_BYTES", 39)  # x, i and y take 16 + 8 + 16
+    assert list(zeros.answers(request, tmp_path)) == [None]
+
+
+def test_large_problems_are_counted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(zeros, "ask", lambda *_, **__: ([None, "y: its check accepts zeros", None], None))
+    carried = zeros.with_warnings(Carried(("FI/a", "FI/b", "FI/c"), (), 0, ()), tmp_path / "FI")
+    assert what(carried).splitlines() == [
+        "warning FI/b: y: its check accepts zeros",
+        "warning FI: 2 of 3 problems: too large to try their checks with zeros at the import",
+    ]
+
+
+@pytest.mark.slow
+def test_a_reference_that_ends_its_process_hides_no_other(tmp_path: Path) -> None:
+    write_data_set(tmp_path / "in", {**DEFINITION, "reference": "import os\n\n\ndef run(x, i):\n    os._exit(3)\n"})
+    small = {**DEFINITION, "name": "small", "reference": "def run(x, i):\n    return x / 1000\n"}
+    write_data_set(tmp_path / "in", small)
+    carried = zeros.with_warnings(read_flashinfer_trace(tmp_path / "in", tmp_path / "FI"), tmp_path / "FI")
+    assert [(note.where, note.what) for note in carried.notes if note.kind == "warning"] == [
+        ("FI/norm/rms", "its checks could not be tried with zeros (ended with exit code 3)"),
+        ("FI/norm/small", "y: its check accepts zeros (workload w0)"),
+    ]
 
 
 def test_every_output_of_a_module_is_checked(tmp_path: Path) -> None:
