@@ -17,10 +17,12 @@ from solar.bound import regions as rg
 from solar.bound.axes import Axis
 from solar.bound.copies import pull_copy
 from solar.bound.einsums import pull_einsum
-from solar.bound.facts import Facts, scalars_of
+from solar.bound.facts import Facts
 from solar.bound.gathers import Gatherer
 from solar.bound.pairs import Pair, count_pair
+from solar.bound.patterns import scalars_of
 from solar.bound.regions import Block, Region, everything, on_line
+from solar.bound.structure import Structure
 from solar.bound.views import align, pull_view
 from solar.bound.writes import changed, last_writes
 from solar.einsum import DTYPE_BITS, Op, Program
@@ -84,7 +86,9 @@ def _holds_last(block: Block, batch: int) -> bool:
     return all(min(p.first, p.second) >= batch and count_pair(p, axes[p.first], axes[p.second]) for p in block.pairs)
 
 
-def demand(program: Program, facts: Facts, cancelled: frozenset[tuple[str, int]] = frozenset()) -> Demand:
+def demand(
+    program: Program, facts: Facts, structure: Structure, cancelled: frozenset[tuple[str, int]] = frozenset()
+) -> Demand:
     """Walk the program backwards from its outputs. ``cancelled``: (op, operand position) that nothing depends on."""
     needed: dict[str, Region] = {}
     rooted: dict[str, Region] = {}
@@ -96,7 +100,7 @@ def demand(program: Program, facts: Facts, cancelled: frozenset[tuple[str, int]]
             wanted = changed(program, name, inputs.get(aliases[declared]))
         needed[name] = rg.unite(needed.get(name, ()), wanted)
         rooted[name] = rg.unite(rooted.get(name, ()), wanted)
-    reader = _Reader(program, facts, cancelled)
+    reader = _Reader(program, facts, cancelled | _hidden(program, facts, structure))
     for op in reversed(program.ops):
         wants = [_limited(needed.get(name, ()), facts, name) for name in op.outputs]
         for name, wanted in zip(op.outputs, wants, strict=True):
@@ -123,6 +127,20 @@ def demand(program: Program, facts: Facts, cancelled: frozenset[tuple[str, int]]
                 blocks = pulled[1]  # a reciprocal is not linear
             rooted[name] = rg.unite(rooted.get(name, ()), blocks)
     return Demand(needed, rooted, reader.gatherer.frozen)
+
+
+def _hidden(program: Program, facts: Facts, structure: Structure) -> frozenset[tuple[str, int]]:
+    """What is only multiplied with something that an unknown mask may zero, or added to what may drown it. One-hot
+    tensors choose something."""
+    zeros = structure.vanishing - facts.selectors.keys()
+    hidden: set[tuple[str, int]] = set()
+    for op in program.ops:
+        if op.kind == "einsum" or op.function in ("mul", "div"):
+            hiding = zeros.intersection(op.operands[: 1 if op.function == "div" else None])
+        else:
+            hiding = structure.never.intersection(op.operands) if op.function in ("add", "sub") else frozenset()
+        hidden.update((op.name, position) for position, name in enumerate(op.operands) if hiding - {name})
+    return frozenset(hidden)
 
 
 def _limited(wanted: Region, facts: Facts, name: str) -> Region:

@@ -11,11 +11,12 @@ from solar.bound import axes as ax
 from solar.bound import regions as rg
 from solar.bound.axes import Axis
 from solar.bound.demand import Demand, is_pointwise_linear, is_summing
-from solar.bound.facts import Facts, scalars_of
+from solar.bound.facts import Facts
 from solar.bound.formats import Prices
 from solar.bound.forms import aligned, view_forms
 from solar.bound.networks import Factor, Form, Network, NotALinearMapError
 from solar.bound.pairs import Pair
+from solar.bound.patterns import scalars_of
 from solar.bound.regions import Block, Region
 from solar.bound.structure import Structure
 from solar.einsum import Op, Program

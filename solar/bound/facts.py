@@ -1,36 +1,38 @@
 """What is known of tensors before any input is drawn, forwards: zeros by structure, masks, constants, repetition.
 
 Patterns (:mod:`solar.bound.patterns`) are the zeros of ``tril``, ``diag``, ``eye`` and ``pad``, the ``-inf`` of a
-causal mask, the zeros that ``exp`` makes of them, and the booleans that comparisons of ``arange`` make. Elements of
-known value are never computed and never read. A :class:`Ramp` is an affine function of the position. Whatever is not
-recognised is simply not known.
+causal mask, the zeros that ``exp`` makes of them, and the booleans that comparisons of positions make
+(:mod:`solar.bound.ramps`). Elements of known value are never computed and never read. Whatever is not recognised is
+simply not known.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from solar.bound import axes as ax
-from solar.bound.axes import Axis
 from solar.bound.copies import flip_block
 from solar.bound.pairs import Pair
-from solar.bound.patterns import Number, Pattern, Shape, beside, blend, broadcast, from_values, normal, push_view
+from solar.bound.patterns import (
+    Pattern,
+    Shape,
+    beside,
+    blend,
+    broadcast,
+    from_values,
+    normal,
+    number,
+    push_view,
+    scalars_of,
+)
+from solar.bound.ramps import Ramp, compare_ramps, listed, ramp_of
 from solar.bound.regions import Block, everything
 from solar.bound.views import groups_of
 from solar.einsum import Op, Program
 
 # PyTorch's mark of a target that does not count. An input without declared values is taken to have none.
 IGNORED = -100
-
-
-@dataclass(frozen=True)
-class Ramp:
-    """value = start + sum of steps[d] * position[d]."""
-
-    start: Number
-    steps: tuple[Number, ...]
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,10 @@ def gather_facts(program: Program) -> Facts:
         known = from_values(program.values.get(name), tensor)
         if known is not None:
             patterns[name] = known
+    for name, contents in program.values.items():
+        column = listed(program.tensors[name], contents)
+        if column is not None:
+            ramps[name] = column
     for name, structure in program.structures.items():
         shape = program.tensors[name].shape
         if structure == "lower_triangular" and len(shape) >= 2:
@@ -80,7 +86,7 @@ def gather_facts(program: Program) -> Facts:
         selected = _selector(program, op, ramps, uniform, selectors)
         if selected is not None:
             selectors[output] = selected
-        ramp = _ramp(program, op, ramps)
+        ramp = ramp_of(program, op, ramps)
         if ramp is not None:
             ramps[output] = ramp
             if not any(ramp.steps):
@@ -90,16 +96,6 @@ def gather_facts(program: Program) -> Facts:
         if pattern is not None:
             patterns[output] = normal(pattern)
     return Facts(patterns, ramps, frozenset(fixed), uniform, selectors, orders)
-
-
-def scalars_of(op: Op) -> dict[int, Number]:
-    """Constant arguments of a map by position."""
-    return {int(position): number(value) for position, value in op.attributes.get("scalars", {}).items()}
-
-
-def number(value: Any) -> Number:
-    """A scalar as the IR writes it."""
-    return float(value) if isinstance(value, str) else value
 
 
 # --- patterns ------------------------------------------------------------------------------------------------------
@@ -140,7 +136,7 @@ def _pattern(program: Program, op: Op, patterns: Mapping[str, Pattern], ramps: M
             if own is None:
                 return triangle
             return blend("tril", [Pattern(triangle.block, True, False), own], {}, shape)
-        compared = _compare_ramps(program, op, ramps, shape)
+        compared = compare_ramps(program, op, ramps, shape)
         if compared is not None:
             return compared
         if op.function in ("eq", "ne") and scalars_of(op).get(1) == IGNORED:
@@ -196,128 +192,6 @@ def _copy_pattern(program: Program, op: Op, own: Pattern | None, shape: Shape) -
     return None
 
 
-# --- ramps ---------------------------------------------------------------------------------------------------------
-
-
-def _ramp(program: Program, op: Op, ramps: Mapping[str, Ramp]) -> Ramp | None:
-    """Affine functions of the position: ``arange`` and what sums, scalings and views make of it."""
-    shape = program.tensors[op.outputs[0]].shape
-    if op.kind == "create" and op.function == "arange":
-        return Ramp(number(op.attributes["start"]), (number(op.attributes["step"]),))
-    if not op.operands or op.operands[0] not in ramps:
-        return None
-    own = ramps[op.operands[0]]
-    attributes = op.attributes
-    if op.kind == "cast":
-        whole = all(float(value).is_integer() for value in (own.start, *own.steps))
-        return own if whole or program.tensors[op.outputs[0]].dtype.startswith(("float", "bfloat")) else None
-    if op.kind == "copy" and op.function == "clone":
-        return own
-    if op.kind == "view":
-        return _ramp_view(op.function, attributes, own, program.tensors[op.operands[0]].shape, shape)
-    if op.kind != "map" or op.function not in ("add", "sub", "mul", "neg"):
-        return None
-    if op.function == "neg":
-        return Ramp(-own.start, tuple(-step for step in own.steps))
-    scalars = scalars_of(op)
-    lead = len(shape) - len(own.steps)
-    steps = (*((0,) * lead), *own.steps)
-    if op.function == "mul":
-        factor = next(iter(scalars.values()), None)
-        return None if factor is None else Ramp(own.start * factor, tuple(step * factor for step in steps))
-    if scalars:
-        position, value = next(iter(scalars.items()))
-        if op.function == "add":
-            return Ramp(own.start + value, steps)
-        if position == 1:
-            return Ramp(own.start - value, steps)
-        return Ramp(value - own.start, tuple(-step for step in steps))
-    other = ramps.get(op.operands[1])
-    if other is None:
-        return None
-    sign = 1 if op.function == "add" else -1
-    theirs = (*((0,) * (len(shape) - len(other.steps))), *other.steps)
-    return Ramp(own.start + sign * other.start, tuple(a + sign * b for a, b in zip(steps, theirs, strict=True)))
-
-
-def _ramp_view(function: str, attributes: Mapping[str, Any], ramp: Ramp, operand: Shape, shape: Shape) -> Ramp | None:
-    steps = list(ramp.steps)
-    if function == "permute":
-        return Ramp(ramp.start, tuple(steps[dim] for dim in attributes["dims"]))
-    if function == "expand":
-        return Ramp(ramp.start, (*((0,) * (len(shape) - len(steps))), *steps))
-    if function in ("squeeze", "unsqueeze", "reshape"):
-        if 0 in operand:
-            return None
-        moved: list[Number] = [0] * len(shape)
-        for left, right in groups_of(shape, operand):
-            if len(left) != 1 or len(right) != 1:
-                return None
-            moved[left[0]] = steps[right[0]]
-        return Ramp(ramp.start, tuple(moved))
-    dim = attributes.get("dim", 0)
-    if function == "slice":
-        start = ramp.start + steps[dim] * attributes["start"]
-        return Ramp(start, (*steps[:dim], steps[dim] * attributes["step"], *steps[dim + 1 :]))
-    if function == "select":
-        return Ramp(ramp.start + steps[dim] * attributes["index"], (*steps[:dim], *steps[dim + 1 :]))
-    return None
-
-
-_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
-
-
-def _compare_ramps(program: Program, op: Op, ramps: Mapping[str, Ramp], shape: Shape) -> Pattern | None:
-    """Comparisons of positions: half planes over two dimensions, or runs along one."""
-    if op.function not in _COMPARISONS:
-        return None
-    scalars = scalars_of(op)
-    names = iter(op.operands)
-    start: Number = 0
-    steps: list[Number] = [0] * len(shape)
-    for position, sign in ((0, 1), (1, -1)):
-        if position in scalars:
-            start += sign * scalars[position]
-            continue
-        ramp = ramps.get(next(names, ""))
-        if ramp is None:
-            return None
-        start += sign * ramp.start
-        for i, step in enumerate(ramp.steps):
-            axis = i + len(shape) - len(ramp.steps)
-            # A dimension of extent 1 that is broadcast here adds nothing.
-            if step and program.tensors[op.outputs[0]].shape[axis] > 1:
-                steps[axis] += sign * step
-    if (isinstance(start, float) and not start.is_integer()) or any(not float(step).is_integer() for step in steps):
-        return None
-    constant, varying = int(start), [i for i, step in enumerate(steps) if step]
-    axes = everything(shape).axes
-    # difference = constant + a*x (+ b*y); low <= difference <= high.
-    low, high = {"eq": (0, 0), "ne": (0, 0), "lt": (None, -1), "le": (None, 0), "gt": (1, None), "ge": (0, None)}[
-        op.function
-    ]
-    inside, outside = (False, True) if op.function == "ne" else (True, False)
-    low = None if low is None else low - constant
-    high = None if high is None else high - constant
-    if len(varying) == 2:
-        first, second = varying
-        pair = Pair(first, second, int(steps[first]), int(steps[second]), low, high)
-        return Pattern(Block(axes, (pair,)), inside, outside)
-    if len(varying) == 1:
-        axis = varying[0]
-        a = int(steps[axis])
-        if a < 0:
-            a, low, high = -a, (None if high is None else -high), (None if low is None else -low)
-        first_hit = 0 if low is None else max(0, -(-low // a))
-        stop = shape[axis] if high is None else high // a + 1
-        limited: Axis = ax.run(shape[axis], first_hit, max(stop, first_hit))
-        return Pattern(Block((*axes[:axis], limited, *axes[axis + 1 :])), inside, outside)
-    if not varying:
-        met = (low is None or low <= 0) and (high is None or high >= 0)
-        return Pattern(None, None, inside if met else outside)
-    return None
-
-
 # --- one-hot -------------------------------------------------------------------------------------------------------
 
 
@@ -330,13 +204,14 @@ def _selector(
     if op.kind == "map" and op.function == "eq" and len(op.operands) == 2:
         for ramp_name, other in (op.operands, op.operands[::-1]):
             ramp = ramps.get(ramp_name)
-            if ramp is None or other in ramps:
+            if ramp is None or (other in ramps and not any(isinstance(part, tuple) for part in ramps[other].steps)):
                 continue
             lead = len(shape) - len(ramp.steps)
             varying = [i + lead for i, step in enumerate(ramp.steps) if step and shape[i + lead] > 1]
             theirs = program.tensors[other].shape
             repeated = {*range(len(shape) - len(theirs)), *(i + len(shape) - len(theirs) for i in uniform[other])}
-            if len(varying) == 1 and varying[0] in repeated:
+            placed = not any(isinstance(part, tuple) for part in ramp.steps)
+            if placed and len(varying) == 1 and varying[0] in repeated:
                 return varying[0]
         return None
     if not op.operands or op.operands[0] not in selectors:

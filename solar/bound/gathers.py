@@ -62,7 +62,7 @@ class Gatherer:
         shape = self.program.tensors[name].shape
         if ramp is None or len(shape) != 1 or shape[0] > ax.LARGEST_MASK:
             return None
-        return tuple(int(ramp.start + ramp.steps[0] * i) for i in range(shape[0]))
+        return tuple(int(value) for value in ramp.line(shape[0]))
 
     def _chosen(self, name: str, wanted: Block, extent: int) -> Axis:
         """Positions that the wanted elements of an index tensor name, along an axis of ``extent``."""

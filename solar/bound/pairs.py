@@ -144,13 +144,15 @@ def rows_of(pair: Pair, x: int, y: int) -> tuple[int, ...] | None:
         return pair.rows
     if x * y > LARGEST_PAIR_MASK or x > ax.LARGEST_WALK:
         return None
-    result = []
-    for position in range(x):
-        low, high = limits(pair, position)
-        first = 0 if low is None else min(max(0, low), y)
-        last = y if high is None else max(min(high + 1, y), first)
-        result.append(((1 << (last - first)) - 1) << first)
-    return tuple(result)
+    return tuple(mask(pair, position, y) for position in range(x))
+
+
+def mask(pair: Pair, x: int, extent: int) -> int:
+    """Positions y of an axis that meet a band with one x, as a bit mask."""
+    low, high = limits(pair, x)
+    first = 0 if low is None else min(max(0, low), extent)
+    last = extent if high is None else max(min(high + 1, extent), first)
+    return ((1 << (last - first)) - 1) << first
 
 
 def canonical(pair: Pair) -> Pair:

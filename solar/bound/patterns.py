@@ -13,7 +13,7 @@ from solar.bound.axes import LARGEST_WALK
 from solar.bound.pairs import LARGEST_PAIR_MASK, Pair, rows_of
 from solar.bound.regions import Block, combine, everything, intersect, opposite
 from solar.bound.views import groups_of
-from solar.einsum import Tensor
+from solar.einsum import Op, Tensor
 
 Shape = tuple[int, ...]
 Number = float | int | bool
@@ -39,6 +39,16 @@ class Pattern:
     def settled(self) -> bool:
         """Every element is known."""
         return self.outside is not None and (self.block is None or self.inside is not None)
+
+
+def scalars_of(op: Op) -> dict[int, Number]:
+    """Constant arguments of a map by position."""
+    return {int(position): number(value) for position, value in op.attributes.get("scalars", {}).items()}
+
+
+def number(value: Any) -> Number:
+    """A scalar as the IR writes it."""
+    return float(value) if isinstance(value, str) else value
 
 
 def beside(pieces: Sequence[Pattern | None], sizes: Sequence[int], dim: int, shape: Shape) -> Pattern | None:

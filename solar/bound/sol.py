@@ -17,8 +17,9 @@ from solar.bound.chains import Priced, price_contractions
 from solar.bound.declared import declared_work, is_counted
 from solar.bound.demand import Demand, demand
 from solar.bound.einsums import products_as_written
-from solar.bound.facts import IGNORED, Facts, gather_facts, scalars_of
+from solar.bound.facts import IGNORED, Facts, gather_facts
 from solar.bound.formats import Prices, check_rejected, sources
+from solar.bound.patterns import scalars_of
 from solar.bound.sharing import shared
 from solar.bound.structure import structure_of
 from solar.bound.traffic import Moved, live, moved
@@ -75,11 +76,11 @@ def bound(program: Program, machine: Machine, *, rejected_formats: Sequence[str]
 def _bound(program: Program, machine: Machine, rejected: tuple[str, ...]) -> dict[str, Any]:
     program = shared(program)
     facts = gather_facts(program)
+    structure = structure_of(program, facts)
     taken_out = cancelled(program)
-    wanted = demand(program, facts, taken_out)
+    wanted = demand(program, facts, structure, taken_out)
     prices = Prices(machine, rejected)
     narrowest = sources(program)
-    structure = structure_of(program, facts)
     contractions = price_contractions(program, facts, wanted, prices, narrowest, structure)
     elementwise = elementwise_work(program, facts, wanted, structure, taken_out)
     opaque = [op for op in program.ops if op.kind == "opaque" and any(wanted.needed.get(n) for n in op.outputs)]
@@ -92,7 +93,11 @@ def _bound(program: Program, machine: Machine, rejected: tuple[str, ...]) -> dic
         engines.setdefault(entry["engine"], []).append(entry["seconds"])
     terms = {"memory": memory["seconds"], **{name: math.fsum(parts) for name, parts in engines.items()}}
     binds = max(terms, key=lambda name: (terms[name], name == "memory"))
-    macs = {op.name: _written(program, facts, wanted, op, live_only=True) for op in _einsums(program, wanted)}
+    macs = {
+        op.name: _written(program, facts, wanted, op, live_only=True)
+        for op in _einsums(program, wanted)
+        if not (structure.vanishing - facts.selectors.keys()).intersection(op.operands)
+    }
     dense = sum(_written(program, facts, wanted, op, live_only=False) for op in _einsums(program, wanted))
     names = sorted({op.function for op in opaque if not is_counted(op)})
     return {

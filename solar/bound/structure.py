@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from solar.bound import axes as ax
 from solar.bound import regions as rg
-from solar.bound.facts import Facts, scalars_of
-from solar.bound.patterns import NEVER
+from solar.bound.facts import Facts
+from solar.bound.patterns import NEVER, scalars_of
 from solar.bound.regions import Region, everything
 from solar.bound.views import groups_of, pull_view
 from solar.einsum import DTYPE_BITS, Op, Program
@@ -29,12 +29,14 @@ _Atoms = Mapping[str, Region | None]
 @dataclass(frozen=True)
 class Structure:
     """By tensor name. ``different``: slices along each dimension that differ from each other. ``own``: values that
-    decide all elements. ``masks``: unknown masks, by inputs of whole numbers and not by chance. ``vanishing``: masks,
-    and what they may zero altogether."""
+    decide all elements. ``masks``: unknown masks, by inputs of whole numbers and not by chance. ``never``: those whose
+    values are so low that they mean "not attended to" where they are added. ``vanishing``: masks, and what they may
+    zero altogether."""
 
     different: Mapping[str, tuple[int, ...]]
     own: Mapping[str, int]
     masks: frozenset[str]
+    never: frozenset[str]
     vanishing: frozenset[str]
 
     def poor(self, facts: Facts, name: str) -> bool:
@@ -51,8 +53,8 @@ def structure_of(program: Program, facts: Facts) -> Structure:
     walk = _Walk(program, facts)
     for op in program.ops:
         walk.visit(op)
-    masks = walk.masks | walk.never
-    return Structure(walk.different, walk.own, frozenset(masks), frozenset(walk.vanishing | masks))
+    masks = frozenset(walk.masks | walk.never)
+    return Structure(walk.different, walk.own, masks, frozenset(walk.never), masks | walk.vanishing)
 
 
 @dataclass

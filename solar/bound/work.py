@@ -17,8 +17,9 @@ from solar.bound import regions as rg
 from solar.bound.cancellation import INCREASING, centred_values, ordered
 from solar.bound.demand import Demand, is_pointwise_linear
 from solar.bound.expansion import bearing_tensors
-from solar.bound.facts import Facts, scalars_of
+from solar.bound.facts import Facts
 from solar.bound.formats import CODES, sources
+from solar.bound.patterns import scalars_of
 from solar.bound.regions import Block, Region
 from solar.bound.structure import Structure
 from solar.einsum import Op, Program
@@ -66,6 +67,10 @@ def elementwise_work(
             values[name] = _values(program, op, name, values)
             if op.kind == "map":
                 size = min(size, values[name], math.prod(structure.different[name]))
+            if name in structure.vanishing and name not in structure.masks:
+                size = 0  # an unknown mask may leave none of it
+            elif op.function == "where" and op.operands[0] in structure.masks:
+                size = min(size, program.tensors[op.operands[0]].elements)  # it may choose one side of all
             if op.kind == "map" and (op.function in _MONOTONE or op.name in kept):
                 limit = _extrema(program, demand, shifted | kept, readers, name)
                 size = size if limit is None else min(size, limit)

@@ -176,10 +176,22 @@ CASES = {
     # Masks.
     "what an unknown mask leaves, then a product": trick(
         lambda m, x, w: torch.where(m, x, 0.0) @ w, BITS, (N, K), (K, M), operations=N * K,
-        moved=N * K * 2 + K * M + N * M, least=0,
+        moved=N * K // 4 + N * M, least=0,
     ),
     "what a mask of bits leaves": trick(
-        lambda m, x, w: (x * m) @ w, BITS, (N, K), (K, M), operations=N * K, moved=N * K * 2 + K * M + N * M, least=0
+        lambda m, x, w: (x * m) @ w, BITS, (N, K), (K, M), operations=N * K, moved=N * K // 4 + N * M, least=0
+    ),
+    "shares of what a mask of bits leaves": trick(
+        lambda m, x, y: torch.where(m, x, 0.0) / y, BITS, (N, K), (N, K), operations=N * K, moved=N * K // 4 + N * K,
+        least=0,
+    ),
+    "values behind a mask": trick(
+        lambda m, x, v: torch.softmax(x.masked_fill(m, -torch.inf), -1) @ v, BITS, (N, K), (K, M), operations=N * K,
+        moved=N * K // 4 + N * M, least=0,
+    ),
+    "scores drowned by a mask": trick(
+        lambda m, q, k, v: torch.softmax(q @ k.t() + torch.where(m, 0.0, -torch.inf), -1) @ v, BITS, (N, M), (K, M),
+        (K, M), operations=N * K, moved=N * K // 4 + N * M, least=0,
     ),
     "clipping is no mask": trick(
         lambda x, w: torch.where(x > 0, x, 0.0) @ w, (N, K), (K, M), operations=2 * N * K * M + 2 * N * K,
