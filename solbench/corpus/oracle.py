@@ -93,16 +93,12 @@ def matched(oracle: Any, inputs: Mapping[str, Input]) -> tuple[torch.nn.Module, 
                 raise Unmatched(f"{ours} is {_rank(value)}, the oracle's {name} is {_rank(examples.get(name))}")
             arguments[name] = value
         missing, left = [], {}
-    for what, names in (
-        ("an input that the oracle does not take", left),
-        ("an argument of the oracle that is no input", missing),
-        (
-            "a parameter of the oracle that is no input",
-            [key for key, _ in model.named_parameters() if key not in weights],
-        ),
-    ):
-        if names:
-            raise Unmatched(f"{', '.join(names)}: {what}")
+    unset = [f"{key} {_form(value)}" for key, value in model.named_parameters() if key not in weights]
+    if left or missing or unset:
+        ours = ", ".join(f"{name} {_form(value)}" for name, value in left.items())
+        raise Unmatched(
+            f"of the inputs {ours or 'none'} is left, of the oracle {', '.join(missing + unset) or 'nothing'}"
+        )
     for key, value in weights.items():
         if _form(value) != _form(state[key]):
             raise Unmatched(f"the input is {_form(value)}, the oracle's {key} is {_form(state[key])}")

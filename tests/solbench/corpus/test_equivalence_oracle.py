@@ -102,19 +102,23 @@ def without(inputs: dict[str, Any], *names: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("source", "inputs", "reason"),
     [
-        (ROUTER, {**ROUTED, "bias": torch.zeros(8)}, "gate, bias: an input that the oracle does not take"),
-        (ROUTER, {**ROUTED, "bias": torch.zeros(4).half()}, "gate, bias: an input that the oracle does not take"),
-        (ROUTER, without(ROUTED, "bias"), "shift: a parameter of the oracle that is no input"),
-        (ROUTER, without(ROUTED, "gate", "bias"), "logits: an argument of the oracle that is no input"),
+        (
+            ROUTER,
+            {**ROUTED, "bias": torch.zeros(8)},
+            r"inputs gate bfloat16 \[2, 4\], bias float32 \[8\] is left, of the oracle logits, shift float32 \[4\]$",
+        ),
+        (ROUTER, {**ROUTED, "bias": torch.zeros(4).half()}, r"bias float16 \[4\] is left, of .* shift float32 \[4\]"),
+        (ROUTER, without(ROUTED, "bias"), r"of the inputs none is left, of the oracle shift float32 \[4\]"),
+        (ROUTER, without(ROUTED, "gate", "bias"), r"none is left, of the oracle logits, shift float32 \[4\]"),
         (ROUTER, {**ROUTED, "gate": GATE.float()}, "gate is float32 of 2 .*, the oracle's logits is bfloat16 of 2"),
         (ROUTER, {**ROUTED, "gate": GATE[0]}, "gate is bfloat16 of 1 dimensions"),
-        (ROUTER, {**ROUTED, "epsilon": 1e-5}, "gate, epsilon: an input that the oracle does not take"),
+        (ROUTER, {**ROUTED, "epsilon": 1e-5}, r"gate .*, epsilon float is left, of the oracle logits$"),
         (LAYERS, {**WIDE, "first_bias": torch.ones(6)}, r"\[6\], the oracle's first.bias is float32 \[3\]"),
         # Two inputs of one form, two weights of that form: which is which?
         (
             LAYERS,
             {**without(WIDE, "first_bias", "norm_bias"), "a": torch.ones(3), "b": torch.ones(3)},
-            "a, b: an input that the oracle does not take",
+            r"a float32 \[3\], b float32 \[3\] is left, of .* first.bias float32 \[3\], norm.bias float32 \[3\]",
         ),
     ],
 )  # fmt: skip
