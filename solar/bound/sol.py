@@ -14,6 +14,7 @@ from typing import Any
 
 from solar.bound.cancellation import cancelled
 from solar.bound.chains import Priced, price_contractions
+from solar.bound.choices import pulled_out
 from solar.bound.declared import declared_work, is_counted
 from solar.bound.demand import Demand, demand
 from solar.bound.einsums import products_as_written
@@ -74,7 +75,7 @@ def bound(program: Program, machine: Machine, *, rejected_formats: Sequence[str]
 
 
 def _bound(program: Program, machine: Machine, rejected: tuple[str, ...]) -> dict[str, Any]:
-    program = shared(program)
+    program = pulled_out(shared(program))
     facts = gather_facts(program)
     structure = structure_of(program, facts)
     taken_out = cancelled(program)

@@ -110,6 +110,8 @@ def _spared(program: Program, facts: Facts, demand: Demand) -> set[str]:
             return pattern is not None and pattern.settled
         if op.function == "mul" and any(name in facts.fixed and _zeros_and_ones(facts, name) for name in op.operands):
             return True
+        if op.function == "add" and any(_predicated(producers.get(name)) for name in op.operands):
+            return True  # one operation with the choice
         if op.function == "relu" and op.operands[0] in producers:
             return producers[op.operands[0]].function in _POSITIVE
         if op.name in centred and output not in shown:
@@ -122,6 +124,11 @@ def _spared(program: Program, facts: Facts, demand: Demand) -> set[str]:
         return output in facts.selectors
 
     return {op.name for op in program.ops if op.kind == "map" and spared(op)}
+
+
+def _predicated(op: Op | None) -> bool:
+    """A choice between something and nothing."""
+    return op is not None and op.function == "where" and 0 in scalars_of(op).values()
 
 
 def _zeros_and_ones(facts: Facts, name: str) -> bool:

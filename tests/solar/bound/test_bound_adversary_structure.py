@@ -28,7 +28,7 @@ def trick(run: Callable[..., Any], *shapes: Any, operations: float, moved: int, 
     return Trick(run, shapes, operations, 4 * moved, least)
 
 
-BITS = Input((N, K), "bool")
+BITS, CHOICE = Input((N, K), "bool"), Input((N, M), "bool")
 GROUPS, ROWS, KEYS, CHANNELS = 4, 4096, 64, 8
 LIVE = GROUPS * sum(min(i + 1, KEYS) for i in range(ROWS))
 
@@ -205,6 +205,17 @@ CASES = {
     "a mask on one long axis": trick(
         merged_then_multiplied, (GROUPS, ROWS, KEYS), (KEYS, CHANNELS), operations=LIVE * (2 * CHANNELS + 1),
         moved=GROUPS * ROWS * (KEYS + CHANNELS) + KEYS * CHANNELS, least=0,
+    ),
+    "something added to some": trick(
+        lambda m, x, v, w: torch.where(m, (x @ v).exp() + x @ w, (x @ v).exp()), CHOICE, (N, K), (K, M), (K, M),
+        operations=2 * N * K * M + 2 * N * M, moved=N * M // 4 + N * K + K * M + N * M, least=2 * N * K * M,
+    ),
+    "something added where a sign is right": trick(
+        lambda x, y: torch.where(x > 0, x + y, x), (N, M), (N, M), operations=2 * N * M, moved=3 * N * M, least=N * M
+    ),
+    "something added to the others": trick(
+        lambda m, x, v, w: torch.where(m, (x @ v).exp(), x @ w + (x @ v).exp()), CHOICE, (N, K), (K, M), (K, M),
+        operations=2 * N * K * M + 2 * N * M, moved=N * M // 4 + N * K + K * M + N * M, least=2 * N * K * M,
     ),
     "padding picked by known places": trick(
         lambda x, w, i: F.pad(x, (0, 0, 0, N))[i] @ w, (N, K), (K, M), known(*range(2 * N)),

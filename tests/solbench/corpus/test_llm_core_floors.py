@@ -115,8 +115,8 @@ LOOSE: dict[str, tuple[float | Least, str]] = {
         "each expert is computed for all rows and chosen by a mask, which may choose none of them",
     ),
     "moe_shared_expert": (
-        lambda a: (2 * a["M"] * a["D"], 0),
-        "as moe_route_top2; the shared expert stands in both branches of the choice, which is not seen",
+        lambda a: (4 * a["M"] * a["D"] + 6 * a["D"] * a["I"], 6 * a["M"] * a["D"] * a["I"]),
+        "the shared expert is charged, the routed ones are chosen by a mask",
     ),
     "moe_routed_residual": (
         lambda a: (6 * a["M"] * a["D"] + 6 * a["D"] * a["I"], 6 * a["M"] * a["D"] * a["I"]),
