@@ -104,10 +104,14 @@ def _at(part: Part, position: int) -> Number:
 
 
 def _times(part: Part, factor: Number) -> Part:
+    if factor == 1:
+        return part
     return tuple(value * factor for value in part) if isinstance(part, tuple) else part * factor
 
 
 def _plus(a: Part, b: Part) -> Part:
+    if not a or not b:
+        return a or b
     if not isinstance(a, tuple) and not isinstance(b, tuple):
         return a + b
     extent = len(a) if isinstance(a, tuple) else len(b) if isinstance(b, tuple) else 0
@@ -116,7 +120,9 @@ def _plus(a: Part, b: Part) -> Part:
 
 def _whole(ramp: Ramp) -> bool:
     parts = (part if isinstance(part, tuple) else (part,) for part in ramp.steps)
-    return float(ramp.start).is_integer() and all(float(value).is_integer() for part in parts for value in part)
+    return float(ramp.start).is_integer() and all(
+        type(value) is int or float(value).is_integer() for part in parts for value in part
+    )
 
 
 def _searched(program: Program, op: Op, ends: Ramp, wanted: Ramp | None) -> Ramp | None:
