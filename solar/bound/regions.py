@@ -13,7 +13,17 @@ from dataclasses import dataclass, replace
 
 from solar.bound import axes as ax
 from solar.bound.axes import Axis
-from solar.bound.pairs import Pair, between, canonical, count_pair, join, limits, projection, rows_of
+from solar.bound.pairs import (
+    LARGEST_PAIR_MASK,
+    Pair,
+    between,
+    canonical,
+    count_pair,
+    join,
+    limits,
+    projection,
+    rows_of,
+)
 
 Region = tuple["Block", ...]
 
@@ -299,12 +309,12 @@ def _count_group(axes: tuple[Axis, ...], group: list[Pair], members: set[int]) -
 
 
 def opposite(block: Block) -> Block | None:
-    """Everything outside a block that has a single restriction; None where one box cannot say it."""
+    """Everything outside a block whose restrictions lie on two axes at most; None where one box cannot say it."""
     limited = [i for i, axis in enumerate(block.axes) if not axis.full]
     shape = [axis.extent for axis in block.axes]
     if not block.pairs:
         if len(limited) > 1:
-            return None
+            return _opposite_rows(block, limited)
         if not limited:
             return Block(tuple(Axis(extent) for extent in shape)) if shape else None
         axis = limited[0]
@@ -314,7 +324,7 @@ def opposite(block: Block) -> Block | None:
         whole = everything(shape)
         return Block((*whole.axes[:axis], other, *whole.axes[axis + 1 :]))
     if limited or len(block.pairs) > 1:
-        return None
+        return _opposite_rows(block, limited)
     pair = block.pairs[0]
     if pair.rows is None and pair.low is None and pair.high is not None:
         flipped = replace(pair, low=pair.high + 1, high=None)
@@ -327,6 +337,28 @@ def opposite(block: Block) -> Block | None:
         every = (1 << shape[pair.second]) - 1
         flipped = Pair(pair.first, pair.second, rows=tuple(every & ~row for row in rows))
     return Block(everything(shape).axes, (flipped,))
+
+
+def _opposite_rows(block: Block, limited: Sequence[int]) -> Block | None:
+    """The same for several restrictions on two axes, as bit masks of one by the other."""
+    tied = {axis for pair in block.pairs for axis in (pair.first, pair.second)} | set(limited)
+    if len(tied) != 2:
+        return None
+    first, second = sorted(tied)
+    extents = block.axes[first].extent, block.axes[second].extent
+    columns = ax.mask_of(block.axes[second])
+    if extents[0] * extents[1] > LARGEST_PAIR_MASK or columns is None or block.axes[first].unplaced is not None:
+        return None
+    inside = [columns if position in block.axes[first] else 0 for position in range(extents[0])]
+    for pair in block.pairs:
+        turned = pair if pair.first == first else pair.swapped() if pair.rows is None else None
+        rows = None if turned is None else rows_of(turned, *extents)
+        if rows is None:
+            return None
+        inside = [kept & row for kept, row in zip(inside, rows, strict=True)]
+    every = (1 << extents[1]) - 1
+    pair = Pair(first, second, rows=tuple(every & ~row for row in inside))
+    return Block(everything([axis.extent for axis in block.axes]).axes, (pair,))
 
 
 def conditioned(axes: tuple[Axis, ...], pairs: Iterable[Pair]) -> Block:

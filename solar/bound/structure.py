@@ -242,10 +242,19 @@ class _Walk:
         pattern = self.facts.patterns.get(name)
         return pattern is not None and pattern.settled
 
+    def _is_hole(self, name: str) -> bool:
+        """Whether a known ban is all that is known: its complement has no form, so its places count as lost."""
+        pattern = self.facts.patterns.get(name)
+        if pattern is None or pattern.block is None or pattern.outside is not None or pattern.inside is None:
+            return False
+        return pattern.inside == 0 or pattern.inside <= NEVER
+
     def _mask(self, op: Op, name: str) -> None:
         tensors = self.program.tensors
         lost = self.masks | self.never
         scalars = scalars_of(op) if op.kind in ("map", "index") else {}
+        if self._is_hole(name):
+            self.vanishing.add(name)
         if self._settled(name) or op.kind in ("create", "sort", "scan", "opaque"):
             return
         floats = [n for n in op.operands if tensors[n].dtype.startswith(("float", "bfloat")) and n not in lost]

@@ -54,6 +54,8 @@ CLOSED_FORMS = {
     "attention_dense": (2 * 6 * 64 * 4, 4 * 4 * 192),
     "attention_causal": (2 * 6 * triangle(8) * 4, 4 * 4 * 192),
     "attention_window": (2 * 6 * (3 * 8 - 3) * 4, 4 * 4 * 192),
+    # Three rows see the prefix of three, the others what lies before them.
+    "attention_prefix": (2 * 6 * (3 * 3 + triangle(8) - triangle(3)) * 4, 4 * 4 * 192),
     "attention_alibi": (2 * 6 * triangle(8) * 4, 4 * 4 * 192),
     "attention_softcap": (2 * 6 * triangle(8) * 4, 4 * 4 * 192),
     # Seven pairs of blocks of two.

@@ -96,3 +96,26 @@ def test_a_single_position_is_a_constant_where_it_is_broadcast() -> None:
     assert read(found, "x0") == 4 * 5 * 4
     found = bounded(lambda x: torch.where(torch.arange(1) < torch.arange(5), x, 0.0), (5, 5))
     assert read(found, "x0") == 4 * 5 * 4
+
+
+@pytest.mark.parametrize(
+    ("mask", "live"),
+    [
+        # The first K keys for all, and what lies before: K + K + ... (K rows of K), then i + 1 each.
+        (lambda i, j: (j <= i) | (j < 64), 64 * 64 + sum(range(65, 257))),
+        (lambda i, j: (j <= i - 128) | (j < 4), sum(max(4, i - 127) for i in range(256))),
+    ],
+)
+@pytest.mark.parametrize("added", [False, True])
+def test_a_ban_under_two_conditions_is_counted_exactly(mask: Any, live: int, added: bool) -> None:
+    def run(q: Any, k: Any, v: Any) -> Any:
+        keep = mask(torch.arange(256)[:, None], torch.arange(256)[None, :])
+        scores = q @ k.transpose(-1, -2)
+        if added:
+            scores = scores + torch.zeros(256, 256).masked_fill(~keep, -torch.inf)
+        else:
+            scores = scores.masked_fill(~keep, -torch.inf)
+        return torch.softmax(scores, -1) @ v
+
+    found = bounded(run, *[(2, 256, 16)] * 3)
+    assert found["macs"] == 2 * 2 * live * 16
