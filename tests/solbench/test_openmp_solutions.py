@@ -19,7 +19,8 @@ import torch
 from solbench.checks import check_outputs
 from solbench.corpus.load import Problem, load_problem
 from solbench.corpus.reference import load_reference, named_outputs
-from solbench.evaluate.build import BASE_FLAGS, build_library, find_compiler
+from solbench.evaluate.build import BASE_FLAGS, find_compiler
+from solbench.evaluate.session import Session
 from solbench.inputs import draw, torch_dtype
 from solbench.model.definition import Definition, resolve_shape, storage_bytes
 from solbench.model.solution import Solution
@@ -52,7 +53,8 @@ def native_function(library: Path, entry_point: str) -> Callable[..., None]:
 def built(problem: Problem, folder: Path) -> Callable[..., None]:
     solution = solution_of(problem)
     library = folder / "library.so"
-    library.write_bytes(build_library(solution, 120.0, cache=ROOT / ".solbench" / "build"))
+    with Session(cache=ROOT / ".solbench" / "build") as session:
+        library.write_bytes(session.library(solution))
     return native_function(library, solution.spec.entry_point)
 
 
