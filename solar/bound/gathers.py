@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from solar.bound import axes as ax
 from solar.bound.axes import Axis
 from solar.bound.facts import Facts
 from solar.bound.pairs import Pair
-from solar.bound.regions import Block, everything, holds, on_line, projected
+from solar.bound.regions import Block, boxes_inside, everything, holds, on_line, projected
 from solar.bound.views import align
 from solar.einsum import Op, Program
 from solar.errors import GraphError
@@ -38,10 +38,12 @@ class Gatherer:
     def pull(self, op: Op, block: Block, shapes: Shapes) -> list[list[Block]]:
         """Blocks of every operand behind one block of the result."""
         function = op.function
-        if function in ("gather", "index_select", "embedding"):
-            return self._gathered(op, block, shapes)
-        if function == "index":
-            return self._advanced(op, block, shapes)
+        if function in ("gather", "index_select", "embedding", "index"):
+            pull = self._advanced if function == "index" else self._gathered
+            found = pull(op, block, shapes)
+            if block.pairs:  # looked up box by box: rows that differ do not all want what one of them wants
+                found[0] = [part for box in boxes_inside(block) for part in pull(op, box, shapes)[0]]
+            return found
         if function == "searchsorted":
             index, queries = shapes[0], shapes[1]
             # A search that knows nothing of its answers reads at least the last step of a bisection.
@@ -104,7 +106,7 @@ class Gatherer:
                 axes[dim] = ax.whole(data[dim]) if size >= data[dim] else ax.unknown(data[dim], size)
             return [[exact if exact is not None else Block(tuple(axes))], [block]]
         if op.function == "embedding":
-            wanted = _lead(block, len(index))
+            wanted = _among(block, 0, len(index))
             rows = self._chosen(name, wanted, data[0])
             return [[Block((rows, *(block.position(i) for i in range(len(index), len(block.axes)))))], [wanted]]
         dim = op.attributes["dim"]
@@ -142,7 +144,7 @@ class Gatherer:
         rank = max((len(shape) for shape in shapes[1:]), default=0)
         adjacent = all(b - a == 1 for a, b in pairwise(dims))
         start = dims[0] if adjacent else 0
-        joint = projected(block, range(start, start + rank))
+        joint = _among(block, start, rank)
         axes: list[Axis] = []
         rest = [i for i in range(len(block.axes)) if not start <= i < start + rank]
         for i in range(len(data)):
@@ -287,8 +289,12 @@ def _most_written(op: Op, shapes: Shapes, dims: Sequence[int]) -> int:
     return index[dims[0]] if op.function == "scatter" and index else math.prod(index)
 
 
-def _lead(block: Block, rank: int) -> Block:
-    pairs = tuple(p for p in block.pairs if p.first < rank and p.second < rank)
-    if len(pairs) == len(block.pairs):
-        return Block(block.axes[:rank], pairs)
-    return projected(block, range(rank))
+def _among(block: Block, start: int, rank: int) -> Block:
+    """Projection onto consecutive dimensions, with the conditions between them."""
+    kept = range(start, start + rank)
+    pairs = (
+        replace(p, first=p.first - start, second=p.second - start)
+        for p in block.pairs
+        if p.first in kept and p.second in kept
+    )
+    return Block(projected(block, kept).axes, tuple(pairs))
