@@ -26,7 +26,7 @@ from solar.bound.patterns import (
     push_view,
     scalars_of,
 )
-from solar.bound.ramps import Ramp, compare_ramps, listed, ramp_of
+from solar.bound.ramps import Ramp, compare_functions, compare_ramps, listed, ramp_of
 from solar.bound.regions import Block, everything
 from solar.bound.views import groups_of
 from solar.einsum import Op, Program
@@ -57,6 +57,7 @@ def gather_facts(program: Program) -> Facts:
     uniform: dict[str, frozenset[int]] = {}
     selectors: dict[str, int] = {}
     orders: dict[str, int] = {}
+    producers = program.producers()
     for name, tensor in program.tensors.items():
         uniform[name] = frozenset(i for i, extent in enumerate(tensor.shape) if extent <= 1)
         known = from_values(program.values.get(name), tensor)
@@ -92,7 +93,7 @@ def gather_facts(program: Program) -> Facts:
             if not any(ramp.steps):
                 patterns[output] = Pattern(None, None, ramp.start)
             continue
-        pattern = _pattern(program, op, patterns, ramps)
+        pattern = _pattern(program, op, patterns, ramps, producers)
         if pattern is not None:
             patterns[output] = normal(pattern)
     return Facts(patterns, ramps, frozenset(fixed), uniform, selectors, orders)
@@ -101,7 +102,9 @@ def gather_facts(program: Program) -> Facts:
 # --- patterns ------------------------------------------------------------------------------------------------------
 
 
-def _pattern(program: Program, op: Op, patterns: Mapping[str, Pattern], ramps: Mapping[str, Ramp]) -> Pattern | None:
+def _pattern(
+    program: Program, op: Op, patterns: Mapping[str, Pattern], ramps: Mapping[str, Ramp], producers: Mapping[str, Op]
+) -> Pattern | None:  # fmt: skip
     shape = program.tensors[op.outputs[0]].shape
     attributes = op.attributes
     if op.kind == "create":
@@ -136,7 +139,7 @@ def _pattern(program: Program, op: Op, patterns: Mapping[str, Pattern], ramps: M
             if own is None:
                 return triangle
             return blend("tril", [Pattern(triangle.block, True, False), own], {}, shape)
-        compared = compare_ramps(program, op, ramps, shape)
+        compared = compare_ramps(program, op, ramps, shape) or compare_functions(program, op, ramps, producers)
         if compared is not None:
             return compared
         if op.function in ("eq", "ne") and scalars_of(op).get(1) == IGNORED:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from solar.bound import axes as ax
@@ -28,6 +29,14 @@ class Pair:
     def swapped(self) -> Pair:
         """The same condition with its axes named in the other order (bands only)."""
         return replace(self, first=self.second, second=self.first, a=self.b, b=self.a)
+
+    def led_by(self, first: int, columns: int) -> Pair:
+        """The same condition with ``first`` named first; ``columns``: extent of the second axis."""
+        if self.first == first:
+            return self
+        if self.rows is None:
+            return self.swapped()
+        return Pair(self.second, self.first, rows=transposed(self.rows, columns))
 
 
 def count_pair(pair: Pair, x: Axis, y: Axis) -> int:
@@ -147,6 +156,13 @@ def rows_of(pair: Pair, x: int, y: int) -> tuple[int, ...] | None:
     return tuple(mask(pair, position, y) for position in range(x))
 
 
+def transposed(rows: Sequence[int], columns: int) -> tuple[int, ...]:
+    """A bit mask a column from a bit mask a row."""
+    every = (1 << columns) - 1
+    text = "".join(f"{row & every:0{columns}b}" for row in reversed(rows))
+    return tuple(int(text[columns - 1 - column :: columns] or "0", 2) for column in range(columns))
+
+
 def mask(pair: Pair, x: int, extent: int) -> int:
     """Positions y of an axis that meet a band with one x, as a bit mask."""
     low, high = limits(pair, x)
@@ -169,12 +185,12 @@ def canonical(pair: Pair) -> Pair:
 
 
 def join(p: Pair, q: Pair, axes: tuple[Axis, ...]) -> Pair | None:
-    if p.rows is None and q.rows is None and (p.first, p.a, p.b) == (q.first, q.a, q.b):
+    """Both conditions, on the same two axes, as one; None where that would be large."""
+    q = q.led_by(p.first, axes[p.first].extent)
+    if p.rows is None and q.rows is None and (p.a, p.b) == (q.a, q.b):
         low = p.low if q.low is None else q.low if p.low is None else max(p.low, q.low)
         high = p.high if q.high is None else q.high if p.high is None else min(p.high, q.high)
         return replace(p, low=low, high=high)
-    if p.first != q.first:
-        return None
     x, y = axes[p.first].extent, axes[p.second].extent
     rows, others = rows_of(p, x, y), rows_of(q, x, y)
     if rows is None or others is None:

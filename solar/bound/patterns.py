@@ -10,8 +10,8 @@ from typing import Any
 
 from solar.bound import axes as ax
 from solar.bound.axes import LARGEST_WALK
-from solar.bound.pairs import LARGEST_PAIR_MASK, Pair, rows_of
-from solar.bound.regions import Block, combine, everything, intersect, opposite
+from solar.bound.pairs import LARGEST_PAIR_MASK, Pair, rows_of, transposed
+from solar.bound.regions import Block, combine, everything, intersect, masks_over, opposite, restricted, tabled
 from solar.bound.views import groups_of
 from solar.einsum import Op, Tensor
 
@@ -199,12 +199,16 @@ def blend(
     elsewhere = {corners[True, False], corners[False, True], corners[False, False]}
     if len(elsewhere) == 1 and None not in elsewhere:
         both = combine(blocks[0], blocks[1])
-        return None if both is None else Pattern(both, corners[True, True], corners[False, False])
+        if both is not None:
+            return Pattern(both, corners[True, True], corners[False, False])
     joined = {corners[True, True], corners[True, False], corners[False, True]}
     if len(joined) == 1 and None not in joined:
         left, right = opposite(blocks[0]), opposite(blocks[1])
         neither = None if left is None or right is None else combine(left, right)
-        return None if neither is None else Pattern(neither, corners[False, False], corners[True, True])
+        if neither is not None:
+            return Pattern(neither, corners[False, False], corners[True, True])
+    if len(set(corners.values())) == 2:
+        return _tabled(blocks, corners)
     for i, block in enumerate(blocks):
         outside_pair = {corners[(False, other) if i == 0 else (other, False)] for other in (True, False)}
         if len(outside_pair) == 1 and None not in outside_pair:
@@ -213,6 +217,20 @@ def blend(
         if len(inside_pair) == 1 and None not in inside_pair:
             return Pattern(block, inside_pair.pop(), None)
     return None
+
+
+def _tabled(blocks: Sequence[Block], corners: Mapping[tuple[bool, bool], Number | None]) -> Pattern | None:
+    """Two values (one may be unknown) that two blocks decide together, over two axes at most as bit masks."""
+    axes = restricted(*blocks)
+    left, right = (masks_over(block, axes) for block in blocks)
+    if left is None or right is None:
+        return None
+    inside, outside = sorted(set(corners.values()), key=lambda value: (value is None, value or 0), reverse=True)
+    chosen = [choice for choice, value in corners.items() if value == inside]
+    rows = [0] * len(left)
+    for first, second in chosen:
+        rows = [row | (a if first else ~a) & (b if second else ~b) for row, a, b in zip(rows, left, right, strict=True)]
+    return Pattern(tabled([axis.extent for axis in blocks[0].axes], axes, rows), inside, outside)
 
 
 def evaluate(function: str, arguments: Sequence[Number | None]) -> Number | None:
@@ -389,7 +407,7 @@ def _merged(
     x, y = pair.first, pair.second
     rows = rows_of(pair, operand[x], operand[y])
     if x in where and y in merged and rows is not None and operand[x] * operand[y] <= LARGEST_WALK:
-        rows = tuple(sum((row >> j & 1) << i for i, row in enumerate(rows)) for j in range(operand[y]))
+        rows = transposed(rows, operand[y])
         x, y = y, x
     if rows is None or x not in merged or y not in where or shape[merged[x][0]] > LARGEST_WALK:
         return None

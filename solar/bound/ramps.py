@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import operator
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from solar.bound import axes as ax
 from solar.bound.axes import LARGEST_MASK, LARGEST_WALK, Axis
 from solar.bound.pairs import LARGEST_PAIR_MASK, Pair, mask
 from solar.bound.patterns import Number, Pattern, Shape, number, scalars_of
-from solar.bound.regions import Block, everything
+from solar.bound.regions import Block, everything, tabled
 from solar.bound.views import groups_of
 from solar.einsum import Op, Program, Tensor
 
@@ -73,8 +75,10 @@ def _ramp(program: Program, op: Op, ramps: Mapping[str, Ramp]) -> Ramp | None:
         return own
     if op.kind == "view":
         return _ramp_view(op.function, attributes, own, program.tensors[op.operands[0]].shape, shape)
-    if op.kind != "map" or op.function not in ("add", "sub", "mul", "neg"):
+    if op.kind != "map":
         return None
+    if op.function not in ("add", "sub", "mul", "neg"):
+        return _mapped(op, own, shape)
     if op.function == "neg":
         return Ramp(-own.start, tuple(_times(part, -1) for part in own.steps))
     scalars = scalars_of(op)
@@ -125,6 +129,44 @@ def _whole(ramp: Ramp) -> bool:
     )
 
 
+_WHOLE: Mapping[str, Callable[..., int]] = {
+    "abs": abs,
+    "neg": operator.neg,
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "floor_divide": operator.floordiv,
+    "remainder": operator.mod,
+    "maximum": max,
+    "minimum": min,
+}
+
+
+def _function(op: Op) -> Callable[[int], int] | None:
+    """A map of one tensor of whole numbers, and of one whole number after it, as a function of an element."""
+    rule, scalars = _WHOLE.get(op.function), scalars_of(op)
+    if op.kind != "map" or rule is None or len(op.operands) != 1 or any(p != 1 for p in scalars):
+        return None
+    if 1 not in scalars:
+        return rule
+    value = scalars[1]
+    if not float(value).is_integer() or (value == 0 and op.function in ("floor_divide", "remainder")):
+        return None
+    return lambda element: rule(element, int(value))
+
+
+def _mapped(op: Op, ramp: Ramp, shape: Shape) -> Ramp | None:
+    """A function of whole numbers that vary along one dimension at most: its values are listed."""
+    function = _function(op)
+    varying = [i for i, part in enumerate(ramp.steps) if part]
+    if function is None or len(varying) > 1 or not _whole(ramp) or any(shape[i] > LARGEST_MASK for i in varying):
+        return None
+    steps: list[Part] = [0] * len(shape)
+    for i in varying:
+        steps[i] = tuple(function(int(ramp.start + _at(ramp.steps[i], position))) for position in range(shape[i]))
+    return Ramp(0 if varying else function(int(ramp.start)), tuple(steps))
+
+
 def _searched(program: Program, op: Op, ends: Ramp, wanted: Ramp | None) -> Ramp | None:
     """Where known numbers stand in a known ascending line: the groups of rows."""
     shapes = [program.tensors[name].shape for name in op.operands]
@@ -162,7 +204,14 @@ def _ramp_view(function: str, attributes: Mapping[str, Any], ramp: Ramp, operand
     return None
 
 
-_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+_COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+}
 
 
 def compare_ramps(program: Program, op: Op, ramps: Mapping[str, Ramp], shape: Shape) -> Pattern | None:
@@ -227,11 +276,68 @@ def _tied(
     if isinstance(steps[y], tuple):
         x, y = y, x
     column, step = steps[x], steps[y]
-    if isinstance(step, tuple):
-        return None
     if not isinstance(column, tuple):
-        return Pair(x, y, int(column), int(step), low, high)
+        return None if isinstance(step, tuple) else Pair(x, y, int(column), int(step), low, high)
     if shape[x] > LARGEST_WALK or shape[x] * shape[y] > LARGEST_PAIR_MASK:
         return None
+    if isinstance(step, tuple):
+        return Pair(x, y, rows=_sums_within(column, step, low, high)) if shape[y] <= LARGEST_WALK else None
     band = Pair(x, y, 1, int(step), low, high)
     return Pair(x, y, rows=tuple(mask(band, int(value), shape[y]) for value in column))
+
+
+def _sums_within(
+    column: Sequence[Number], line: Sequence[Number], low: int | None, high: int | None
+) -> tuple[int, ...]:  # fmt: skip
+    """Positions of a line that add up with each value of a column to something within the limits, as bit masks."""
+    places: dict[Number, int] = {}
+    for position, value in enumerate(line):
+        places[value] = places.get(value, 0) | 1 << position
+    values = sorted(places)
+    below = list(accumulate((places[value] for value in values), operator.or_, initial=0))
+    return tuple(
+        below[len(values) if high is None else bisect_right(values, high - value)]
+        ^ below[0 if low is None else bisect_left(values, low - value)]
+        for value in column
+    )
+
+
+def compare_functions(
+    program: Program, op: Op, ramps: Mapping[str, Ramp], producers: Mapping[str, Op]
+) -> Pattern | None:
+    """A number compared with a function of the sum of two positions (a dilated mask, a distance): few sums occur."""
+    scalars = scalars_of(op) if op.kind == "map" and op.function in _COMPARISONS else {}
+    if 1 not in scalars or not op.operands:
+        return None
+    name = op.operands[0]
+    functions: list[Callable[[int], int]] = []
+    while name not in ramps:
+        made = producers.get(name)
+        function = None if made is None else _function(made)
+        if made is None or function is None:
+            return None
+        functions.insert(0, function)
+        name = made.operands[0]
+    ramp, shape = ramps[name], program.tensors[name].shape
+    varying = [i for i, part in enumerate(ramp.steps) if part]
+    if len(varying) != 2 or not _whole(ramp):
+        return None
+    if ramp.steps[varying[1]] not in (1, -1):
+        varying.reverse()
+    (x, y), sign = varying, ramp.steps[varying[1]]
+    if sign not in (1, -1) or shape[x] > LARGEST_WALK or shape[x] * shape[y] > LARGEST_PAIR_MASK:
+        return None
+
+    def met(total: int) -> bool:
+        for function in functions:
+            total = function(total)
+        return _COMPARISONS[op.function](total, scalars[1])
+
+    # sign * (what x adds) + y, with the sign taken back where it is looked up.
+    firsts = [int(sign * (ramp.start + _at(ramp.steps[x], position))) for position in range(shape[x])]
+    least = min(firsts)
+    if max(firsts) - least + shape[y] > LARGEST_MASK:
+        return None
+    text = "".join(str(int(met(int(sign) * total))) for total in range(max(firsts) + shape[y] - 1, least - 1, -1))
+    answers = int(text, 2)
+    return Pattern(tabled(shape, varying, [answers >> first - least for first in firsts]), True, False)

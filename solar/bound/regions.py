@@ -314,7 +314,7 @@ def opposite(block: Block) -> Block | None:
     shape = [axis.extent for axis in block.axes]
     if not block.pairs:
         if len(limited) > 1:
-            return _opposite_rows(block, limited)
+            return _opposite_rows(block)
         if not limited:
             return Block(tuple(Axis(extent) for extent in shape)) if shape else None
         axis = limited[0]
@@ -324,7 +324,7 @@ def opposite(block: Block) -> Block | None:
         whole = everything(shape)
         return Block((*whole.axes[:axis], other, *whole.axes[axis + 1 :]))
     if limited or len(block.pairs) > 1:
-        return _opposite_rows(block, limited)
+        return _opposite_rows(block)
     pair = block.pairs[0]
     if pair.rows is None and pair.low is None and pair.high is not None:
         flipped = replace(pair, low=pair.high + 1, high=None)
@@ -339,26 +339,43 @@ def opposite(block: Block) -> Block | None:
     return Block(everything(shape).axes, (flipped,))
 
 
-def _opposite_rows(block: Block, limited: Sequence[int]) -> Block | None:
+def _opposite_rows(block: Block) -> Block | None:
     """The same for several restrictions on two axes, as bit masks of one by the other."""
-    tied = {axis for pair in block.pairs for axis in (pair.first, pair.second)} | set(limited)
-    if len(tied) != 2:
+    axes = restricted(block)
+    inside = masks_over(block, axes)
+    return None if inside is None else tabled([axis.extent for axis in block.axes], axes, [~row for row in inside])
+
+
+def restricted(*blocks: Block) -> list[int]:
+    """The axes that one of the blocks does not leave free."""
+    limited = {i for block in blocks for i, axis in enumerate(block.axes) if not axis.full}
+    return sorted(limited.union(*((pair.first, pair.second) for block in blocks for pair in block.pairs)))
+
+
+def masks_over(block: Block, axes: Sequence[int]) -> list[int] | None:
+    """Positions of the second of two axes in a block for each of the first, as bit masks; all other axes are free.
+    None where that would be large, or for another number of axes."""
+    if len(axes) != 2:
         return None
-    first, second = sorted(tied)
-    extents = block.axes[first].extent, block.axes[second].extent
+    first, second = axes
+    x, y = block.axes[first].extent, block.axes[second].extent
     columns = ax.mask_of(block.axes[second])
-    if extents[0] * extents[1] > LARGEST_PAIR_MASK or columns is None or block.axes[first].unplaced is not None:
+    if x * y > LARGEST_PAIR_MASK or columns is None or block.axes[first].unplaced is not None:
         return None
-    inside = [columns if position in block.axes[first] else 0 for position in range(extents[0])]
+    inside = [columns if position in block.axes[first] else 0 for position in range(x)]
     for pair in block.pairs:
-        turned = pair if pair.first == first else pair.swapped() if pair.rows is None else None
-        rows = None if turned is None else rows_of(turned, *extents)
+        rows = rows_of(pair.led_by(first, x), x, y)
         if rows is None:
             return None
         inside = [kept & row for kept, row in zip(inside, rows, strict=True)]
-    every = (1 << extents[1]) - 1
-    pair = Pair(first, second, rows=tuple(every & ~row for row in inside))
-    return Block(everything([axis.extent for axis in block.axes]).axes, (pair,))
+    return inside
+
+
+def tabled(shape: Sequence[int], axes: Sequence[int], rows: Iterable[int]) -> Block:
+    """Elements at the set bits of ``rows``: a mask of positions of the second of two axes for each of the first."""
+    first, second = axes
+    every = (1 << shape[second]) - 1
+    return Block(everything(shape).axes, (Pair(first, second, rows=tuple(every & row for row in rows)),))
 
 
 def conditioned(axes: tuple[Axis, ...], pairs: Iterable[Pair]) -> Block:
@@ -384,8 +401,7 @@ def combine(a: Block, b: Block) -> Block | None:
     for pair in joined.pairs:
         for position, other in enumerate(pairs):
             if {pair.first, pair.second} == {other.first, other.second}:
-                one = pair if pair.first == other.first or pair.rows is not None else pair.swapped()
-                both = join(other, one, joined.axes)
+                both = join(other, pair, joined.axes)
                 if both is None:
                     return None
                 pairs[position] = both

@@ -56,6 +56,8 @@ CLOSED_FORMS = {
     "attention_window": (2 * 6 * (3 * 8 - 3) * 4, 4 * 4 * 192),
     # Three rows see the prefix of three, the others what lies before them.
     "attention_prefix": (2 * 6 * (3 * 3 + triangle(8) - triangle(3)) * 4, 4 * 4 * 192),
+    # A window of three, and the first token for the five rows whose window has left it.
+    "attention_sink": (2 * 6 * (4 * 8 - 3 - 2 - 1) * 4, 4 * 4 * 192),
     "attention_alibi": (2 * 6 * triangle(8) * 4, 4 * 4 * 192),
     "attention_softcap": (2 * 6 * triangle(8) * 4, 4 * 4 * 192),
     # Seven pairs of blocks of two.

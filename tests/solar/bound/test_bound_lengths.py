@@ -104,10 +104,26 @@ def test_a_single_position_is_a_constant_where_it_is_broadcast() -> None:
         # The first K keys for all, and what lies before: K + K + ... (K rows of K), then i + 1 each.
         (lambda i, j: (j <= i) | (j < 64), 64 * 64 + sum(range(65, 257))),
         (lambda i, j: (j <= i - 128) | (j < 4), sum(max(4, i - 127) for i in range(256))),
+        # Inside a window or at the first keys.
+        (
+            lambda i, j: (j <= i) & ((j > i - 64) | (j < 4)),
+            sum(min(i + 1, 64) + min(4, max(0, i - 63)) for i in range(256)),
+        ),
+        # Four blocks of 64 on the diagonal, or ten on and below it; long blocks beside short ones.
+        (lambda i, j: i // 64 == j // 64, 4 * 64 * 64),
+        (lambda i, j: i // 64 >= j // 64, 10 * 64 * 64),
+        (lambda i, j: i // 32 == j // 64, 4 * 32 * 64),
+        # Every fourth key before a row; eight keys to each side but at the ends.
+        (lambda i, j: ((i - j) % 4 == 0) & (j <= i), sum(i // 4 + 1 for i in range(256))),
+        (lambda i, j: (j - i).abs() <= 8, 256 * 17 - 8 * 9),
+        (lambda i, j: (j - 2 * i).abs() < 1, 128),
+        # One or the other: 63 - i keys above row 64, i - 63 below it. Row i < 4 sees the i-th block and not itself.
+        (lambda i, j: (j <= i) ^ (j < 64), sum(range(64)) + sum(range(1, 193))),
+        (lambda i, j: (j // 64 == i) ^ (j <= i), sum(range(1, 257)) - 2 + 4 * 64),
     ],
 )
 @pytest.mark.parametrize("added", [False, True])
-def test_a_ban_under_two_conditions_is_counted_exactly(mask: Any, live: int, added: bool) -> None:
+def test_pairs_under_a_known_mask_are_counted_exactly(mask: Any, live: int, added: bool) -> None:
     def run(q: Any, k: Any, v: Any) -> Any:
         keep = mask(torch.arange(256)[:, None], torch.arange(256)[None, :])
         scores = q @ k.transpose(-1, -2)
@@ -119,3 +135,35 @@ def test_a_ban_under_two_conditions_is_counted_exactly(mask: Any, live: int, add
 
     found = bounded(run, *[(2, 256, 16)] * 3)
     assert found["macs"] == 2 * 2 * live * 16
+
+
+def test_a_mask_too_large_to_be_listed_may_hide_all() -> None:
+    def run(q: Any, k: Any) -> Any:
+        block = torch.arange(5_000) // 100
+        return torch.exp((q @ k.T).masked_fill(block[:, None] != block, -torch.inf))
+
+    assert bounded(run, *[(5_000, 8)] * 2)["macs"] == 0
+
+
+@pytest.mark.parametrize(
+    ("look_up", "read_of_data"),
+    [
+        (lambda x: x[:, torch.arange(8)], 36),
+        (lambda x: x[:, torch.arange(8) // 2], 2 * (1 + 2 + 3 + 4)),
+        (lambda x: x.index_select(1, torch.arange(8)), 36),
+        (lambda x: torch.nn.functional.embedding(torch.arange(8), x), 36),
+    ],
+)
+def test_each_row_looks_up_what_it_wants(look_up: Callable[[Any], Any], read_of_data: int) -> None:
+    found = bounded(lambda x: look_up(x).tril(), (8, 8))
+    assert read(found, "x0") == 4 * read_of_data
+
+
+def test_pages_beyond_a_length_are_not_looked_up() -> None:
+    def run(cache: Any, table: Any, lengths: Any) -> Any:
+        position = torch.arange(12)
+        tokens = cache[table[:, position // 4], position % 4]
+        return tokens.masked_fill((position >= lengths[:, None]).unsqueeze(2), 0.0)
+
+    found = bounded(run, (9, 4, 5), Input((2, 3), "int64"), known(12, 5))
+    assert read(found, "x1") == 8 * (3 + 2)
