@@ -14,7 +14,8 @@ from solbench.model.workload import checked_outputs
 from solbench.site import chart, text
 from solbench.site.cells import SERIES, Cell, bound_cells, estimate, headroom_cell, missing, number, ref, score_cell
 from solbench.site.links import Links, slug
-from solbench.site.records import Book, Bound, ProblemRecords, Record, TargetRecords, WorkloadRecords
+from solbench.site.records import Book, Bound, OpTerm, ProblemRecords, Record, TargetRecords, WorkloadRecords
+from solbench.store import Descriptor
 
 
 def short_labels(names: Sequence[str]) -> dict[str, str]:
@@ -317,17 +318,7 @@ def _explained(links: Links, target: TargetRecords, record: Record[Bound]) -> di
                 "seconds": value(memory.seconds, "s"),
                 "binds": result.binds == "memory",
             },
-            "terms": [
-                {
-                    "op": term.op,
-                    "kind": term.kind,
-                    "function": term.function,
-                    "engine": term.engine or "—",
-                    "mode": term.mode or "—",
-                    "work": missing("—") if term.work is None else value(term.work, "op"),
-                }
-                for term in result.terms
-            ],
+            "terms": _terms(links, source, result.terms),
             "tensors": [
                 {
                     "name": tensor.name,
@@ -341,6 +332,29 @@ def _explained(links: Links, target: TargetRecords, record: Record[Bound]) -> di
             "looseness": list(result.looseness),
         },
     }
+
+
+def _terms(links: Links, source: Descriptor, terms: Sequence[OpTerm]) -> list[dict[str, Any]]:
+    """What each operation is charged; operations alike in all but their name (an unrolled loop) share a row."""
+    alike: dict[tuple[Any, ...], list[OpTerm]] = {}
+    for term in terms:
+        alike.setdefault((term.kind, term.function, term.engine, term.mode, term.work), []).append(term)
+    rows = []
+    for group in alike.values():
+        first, more = group[0], len(group) - 1
+        work = first.work
+        rows.append(
+            {
+                "op": first.op,
+                "more": f"and {text.grouped(more)} more, each" if more else "",
+                "kind": first.kind,
+                "function": first.function,
+                "engine": first.engine or "—",
+                "mode": first.mode or "—",
+                "work": missing("—") if work is None else number(links, work, text.quantity(work, "op"), source),
+            }
+        )
+    return rows
 
 
 def _attestation(links: Links, workload: WorkloadRecords) -> dict[str, Any] | None:
