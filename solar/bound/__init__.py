@@ -7,6 +7,6 @@ grows (``expansion``) into a network (``networks``), which ``orders`` multiplies
 and ``symmetry`` find what counts once.
 """
 
-from solar.bound.sol import bound
+from solar.bound.sol import analyse, bound, price
 
-__all__ = ["bound"]
+__all__ = ["analyse", "bound", "price"]

@@ -9,7 +9,9 @@ format that the checks admit) is faster. Nothing here depends on PyTorch, NumPy,
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from solar.bound.cancellation import cancelled
@@ -22,7 +24,7 @@ from solar.bound.facts import IGNORED, Facts, gather_facts
 from solar.bound.formats import Prices, check_rejected, sources
 from solar.bound.patterns import scalars_of
 from solar.bound.sharing import shared
-from solar.bound.structure import structure_of
+from solar.bound.structure import Structure, structure_of
 from solar.bound.traffic import Moved, live, moved
 from solar.bound.work import Elementwise, elementwise_work
 from solar.einsum import Op, Program
@@ -58,9 +60,52 @@ def bound(program: Program, machine: Machine, *, rejected_formats: Sequence[str]
 
     Raises :class:`~solar.errors.GraphError` for a program that is not well-formed, or an unknown rejected format.
     """
+    return price(analyse(program), machine, rejected_formats=rejected_formats)
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """What a bound needs of a program whatever the machine: what is needed, what moves, what is computed."""
+
+    program: Program
+    facts: Facts
+    structure: Structure
+    wanted: Demand
+    narrowest: Mapping[str, str]
+    elementwise: Sequence[Elementwise]
+    opaque: Sequence[Op]
+    declared: Mapping[str, int]
+    tensors: Sequence[Moved]
+
+
+def analyse(program: Program) -> Analysis:
+    """The part of :func:`bound` that several machines share; raises as it does."""
+    with _one_line():
+        program = pulled_out(shared(program))
+        facts = gather_facts(program)
+        structure = structure_of(program, facts)
+        taken_out = cancelled(program)
+        wanted = demand(program, facts, structure, taken_out)
+        return Analysis(
+            program, facts, structure, wanted, sources(program),
+            elementwise_work(program, facts, wanted, structure, taken_out),
+            [op for op in program.ops if op.kind == "opaque" and any(wanted.needed.get(n) for n in op.outputs)],
+            declared_work(program, facts, wanted.needed), moved(program, facts, wanted),
+        )  # fmt: skip
+
+
+def price(analysis: Analysis, machine: Machine, *, rejected_formats: Sequence[str] = ()) -> dict[str, Any]:
+    """The bound of an analysed program on one machine: :func:`bound`."""
     check_rejected(rejected_formats)
+    with _one_line():
+        return _price(analysis, machine, tuple(sorted(set(rejected_formats))))
+
+
+@contextmanager
+def _one_line() -> Iterator[None]:
+    """A program that no rule can follow is not well-formed, however it fails."""
     try:
-        return _bound(program, machine, tuple(sorted(set(rejected_formats))))
+        yield
     except (
         KeyError,
         IndexError,
@@ -74,20 +119,14 @@ def bound(program: Program, machine: Machine, *, rejected_formats: Sequence[str]
         raise GraphError(f"einsum-graph: cannot be analysed: {type(error).__name__}: {error}") from error
 
 
-def _bound(program: Program, machine: Machine, rejected: tuple[str, ...]) -> dict[str, Any]:
-    program = pulled_out(shared(program))
-    facts = gather_facts(program)
-    structure = structure_of(program, facts)
-    taken_out = cancelled(program)
-    wanted = demand(program, facts, structure, taken_out)
+def _price(analysis: Analysis, machine: Machine, rejected: tuple[str, ...]) -> dict[str, Any]:
+    program, facts, structure, wanted = analysis.program, analysis.facts, analysis.structure, analysis.wanted
+    elementwise, opaque, declared, tensors = (
+        analysis.elementwise, analysis.opaque, analysis.declared, analysis.tensors,
+    )  # fmt: skip
     prices = Prices(machine, rejected)
-    narrowest = sources(program)
-    contractions = price_contractions(program, facts, wanted, prices, narrowest, structure)
-    elementwise = elementwise_work(program, facts, wanted, structure, taken_out)
-    opaque = [op for op in program.ops if op.kind == "opaque" and any(wanted.needed.get(n) for n in op.outputs)]
-    declared = declared_work(program, facts, wanted.needed)
+    contractions = price_contractions(program, facts, wanted, prices, analysis.narrowest, structure)
     compute = _compute(program, machine, prices, contractions, elementwise, opaque, declared)
-    tensors = moved(program, facts, wanted)
     memory = _memory(machine, tensors)
     engines: dict[str, list[float]] = {}
     for entry in compute:

@@ -87,9 +87,8 @@ def program(n: int) -> dict[str, Any]:
     return einsum.to_dict(einsum.Program("aten", {"x": tensor, "y": tensor}, (("x", "x"),), (("y", "y"),), (mul,)))
 
 
-def attestation(of: Descriptor, n: int) -> dict[str, Any]:
-    content = canonical.digest(canonical.dumps(program(n)))
-    subjects = {"definition": of.digest, "einsum-graph": content}
+def attestation(of: Descriptor, ir: Descriptor) -> dict[str, Any]:
+    subjects = {"definition": of.digest, "einsum-graph": ir.digest}
     return {
         "schema": "solar.attestation.v1",
         "_type": "https://in-toto.io/Statement/v1",
@@ -200,7 +199,7 @@ def build_store(root: Path) -> Store:
             instances[key, uuid] = stages.put("workloads", name, "workload", instance)
             stages.put("graphs", name, "operator-graph", operator_graph(n))
             ir = stages.put("einsums", f"{name}/graph", "einsum-graph", program(n))
-            attested = stages.put("einsums", f"{name}/attestation", "attestation", attestation(definitions[key], n))
+            attested = stages.put("einsums", f"{name}/attestation", "attestation", attestation(definitions[key], ir))
             for target, model in machines.items():
                 result = solar.bound.bound(einsum.from_dict(program(n)), schemas.machine(machine(target)))
                 bounds[key, uuid, target] = result["t_sol_s"]
