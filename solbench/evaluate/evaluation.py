@@ -18,16 +18,38 @@ from solbench.evaluate import arena, build, identity
 from solbench.evaluate.processes import RefereeFailure
 from solbench.evaluate.sampling import BaselineFailure, CheckFailure, Limits, Sampled, Side, merge, run_workload
 from solbench.evaluate.session import Session
+from solbench.evaluate.timing import BATCH_CALLS_MOST
 from solbench.evaluate.workers import Tampering, Worker, WorkerFailure
 from solbench.model.definition import Definition
 from solbench.model.solution import Solution
-from solbench.model.trace import MAX_LOG_CHARS, CheckResult, Correctness, Protocol, SampleSet, Status, Timing, Trace
+from solbench.model.trace import (
+    MAX_LOG_CHARS,
+    Batch,
+    CheckResult,
+    Correctness,
+    Observation,
+    Observed,
+    Protocol,
+    SampleSet,
+    Status,
+    Timing,
+    Trace,
+)
 from solbench.model.workload import Workload
 
 # Calls slower than this are not measured in a corpus run; a single evaluation has no such budget.
 MAX_CALL_S = 0.25
-QUICK = Protocol(name="quick", processes=1, samples=6, max_call_s=MAX_CALL_S, isolation=())
-FULL = Protocol(name="full", processes=6, samples=9, max_call_s=MAX_CALL_S, isolation=())
+# Both medians of a process shall be known to this share of them, as long as that takes no more than so many times the
+# least count; before its first sample the processors are kept busy for that long.
+PRECISION, CAP_FACTOR, PREAMBLE_S = 0.02, 3, 0.2
+QUICK = Protocol(
+    name="quick", processes=1, samples=6, max_call_s=MAX_CALL_S, isolation=(),
+    max_samples=CAP_FACTOR * 6, precision=PRECISION, preamble_s=PREAMBLE_S, batches=True,
+)  # fmt: skip
+FULL = Protocol(
+    name="full", processes=6, samples=9, max_call_s=MAX_CALL_S, isolation=(),
+    max_samples=CAP_FACTOR * 9, precision=PRECISION, preamble_s=PREAMBLE_S, batches=True,
+)  # fmt: skip
 LOG_CHARS_OF_A_PASS = 2_000
 # What the worker can pass by value and torch can map.
 _DTYPES = frozenset({
@@ -40,14 +62,17 @@ _NATIVE_SCALARS = frozenset({"float64", "float32", "int64", "int32", "int16", "i
 def protocol(
     name: str, *, processes: int | None = None, samples: int | None = None, max_call_s: float = MAX_CALL_S
 ) -> Protocol:
-    """The named protocol; other counts make it ``custom``. What isolates a worker is the session's to say."""
+    """The named protocol; other counts make it ``custom``, and a number of samples of one's own is just that number.
+
+    What isolates a worker is the session's to say.
+    """
     base = {"quick": QUICK, "full": FULL}[name]
-    counts = (processes or base.processes, samples or base.samples)
-    known = {(preset.processes, preset.samples): preset.name for preset in (QUICK, FULL)}
-    return Protocol(
-        name=known.get(counts, "custom"), processes=counts[0], samples=counts[1], max_call_s=max_call_s,
-        isolation=(),
-    )  # fmt: skip
+    changes: dict[str, Any] = {"max_call_s": max_call_s}
+    if processes is not None and processes != base.processes:
+        changes |= {"name": "custom", "processes": processes}
+    if samples is not None and samples != base.samples:
+        changes |= {"name": "custom", "samples": samples, "max_samples": None, "precision": None}
+    return base.model_copy(update=changes)
 
 
 def evaluate(
@@ -89,8 +114,10 @@ class _Case:
     baseline: list[SampleSet] = field(default_factory=list)
     checks: dict[str, CheckResult] = field(default_factory=dict)
     rounds: int = 0
-    stop_reason: str = ""
+    copies: int = 1
+    stop_reasons: list[str] = field(default_factory=list)
     agreement_s: float = 0.0
+    batch_calls: list[int] = field(default_factory=list)
     void: str | None = None
     log: str = ""
 
@@ -138,7 +165,10 @@ class _Run:
             yield from self._replicates(cases, progress)
 
     def _replicates(self, cases: list[_Case], progress: Callable[[str], None]) -> Iterator[Trace]:
-        memory = arena.create(max(case.plan.size for case in cases))
+        if self.protocol.batches:
+            for case in cases:
+                case.copies = arena.copies(case.plan, BATCH_CALLS_MOST)
+        memory = arena.create(max(case.copies * case.plan.size for case in cases))
         try:
             for process in range(self.protocol.processes):
                 last = process == self.protocol.processes - 1
@@ -165,16 +195,22 @@ class _Run:
             reason = f"memory: needs about {needed / 2**30:.2g} GiB, {available / 2**30:.2g} GiB are available"
             return self._failed(workload, Status.UNSUPPORTED, reason)
         sides: dict[str, Side] = {}
+        fresh = "candidate" not in self._workers
         try:
             try:
                 sides["baseline"] = self._side("baseline", self.baseline, memory)
             except (WorkerFailure, build.BuildFailure) as error:
                 raise BaselineFailure(f"baseline {self.baseline.name}: {error.status}: {error.reason}") from None
             sides["candidate"] = self._side("candidate", self.solution, memory)
+            if fresh and self.protocol.preamble_s is not None:
+                warm = {"op": "warm", "seconds": self.protocol.preamble_s}
+                self.session.referee().ask(warm, self.session.limits.reference_s)
+            before = self.session.observe()
             sampled = run_workload(
                 self.problem, workload, case.plan, case.axes, self.session.referee(), memory, sides["candidate"],
-                sides["baseline"], self.protocol.samples, self.session.limits,
+                sides["baseline"], self.protocol, case.copies, self.session.limits,
             )  # fmt: skip
+            observed = _observed(before, self.session.observe())
         except WorkerFailure as error:
             log = self._end("candidate", error.detail)
             if isinstance(error, Tampering):
@@ -191,7 +227,7 @@ class _Run:
             self._end_workers()
             return self._failed(workload, Status.INVALID_REFERENCE, _last_line(error.reason), error.reason)
         worker = sides["candidate"].worker
-        self._keep(case, process, sampled, worker.without_folder(worker.log.text()))
+        self._keep(case, process, sampled, observed, worker.without_folder(worker.log.text()))
         return None
 
     def _side(self, name: str, solution: Solution, memory: int) -> Side:
@@ -215,21 +251,36 @@ class _Run:
         worker.end()
         return worker.without_folder("\n".join(part for part in (worker.log.text().strip(), detail.strip()) if part))
 
-    def _keep(self, case: _Case, process: int, sampled: Sampled, log: str) -> None:
-        for kept, samples in ((case.candidate, sampled.candidate), (case.baseline, sampled.baseline)):
+    def _keep(self, case: _Case, process: int, sampled: Sampled, observed: Observed | None, log: str) -> None:
+        sides = (case.candidate, sampled.candidate, True), (case.baseline, sampled.baseline, False)
+        for (kept, samples, judged), batches in zip(sides, sampled.batches, strict=True):
+            batch = None
+            if sampled.batch is not None:
+                batch = Batch(
+                    calls=sampled.batch.calls,
+                    clock_s=tuple(one.clock_s for one in batches),
+                    floor_s=sampled.batch.floor_s if judged else sampled.batch.baseline_floor_s,
+                    limit_s=sampled.batch.limit_s if judged else None,
+                )
             kept.append(
                 SampleSet(
                     process=process,
                     warmups=sampled.warmups,
                     event_s=tuple(sample.event_s for sample in samples),
                     clock_s=tuple(sample.clock_s for sample in samples),
+                    batch=batch,
+                    observed=observed,
                 )
             )
         for check in sampled.checks:
             case.checks[check.output] = merge(case.checks.get(check.output), check)
         case.rounds += sampled.rounds
-        case.stop_reason = sampled.stop_reason
-        case.agreement_s = max(case.agreement_s, sampled.agreement_s)
+        case.stop_reasons.append(sampled.stop_reason)
+        calls, confirmed_s = 0, sampled.agreement_s
+        if sampled.batch is not None:
+            calls, confirmed_s = sampled.batch.calls, min(confirmed_s, sampled.batch.confirmed_s)
+        case.agreement_s = max(case.agreement_s, confirmed_s)
+        case.batch_calls.append(calls)
         case.void = case.void or sampled.void
         case.log = log
 
@@ -238,9 +289,9 @@ class _Run:
         common = self._common(case.workload)
         timing = None
         if case.void is None:
-            common["labels"] += (f"clock witness: a call's time is confirmed to {case.agreement_s:.2g} s",)
+            common["labels"] += (_witnesses(case, self.protocol),)
             timing = Timing(
-                method="cpu_clock", flush_bytes=self.session.flush_bytes, stop_reason=case.stop_reason,
+                method="cpu_clock", flush_bytes=self.session.flush_bytes, stop_reason=_stop(case.stop_reasons),
                 candidate=tuple(case.candidate), baseline=tuple(case.baseline),
             )  # fmt: skip
         return Trace(
@@ -278,6 +329,35 @@ class _Run:
             f"threads: {self.session.threads}",
             f"start: {start}",
         )
+
+
+def _witnesses(case: _Case, protocol: Protocol) -> str:
+    """To what a call's time is confirmed, and by which witnesses."""
+    counts = sorted(set(case.batch_calls))
+    if counts[-1]:
+        how = f"batches of {' and '.join(str(calls) for calls in counts if calls)} calls"
+        if not counts[0]:
+            how += " where single calls do not suffice"
+    elif not protocol.batches:
+        how = "single calls, no batches in this protocol"
+    elif case.copies < 2:
+        how = "single calls, a second copy for a batch has no room"
+    else:
+        how = "single calls, long enough without batches"
+    return f"clock witness: a call's time is confirmed to {case.agreement_s:.2g} s ({how})"
+
+
+def _stop(reasons: Sequence[str]) -> str:
+    """Why each process stopped, in one line."""
+    if len(set(reasons)) == 1:
+        return reasons[0]
+    return "; ".join(f"process {number}: {reason}" for number, reason in enumerate(reasons))
+
+
+def _observed(before: dict[str, Any] | None, after: dict[str, Any] | None) -> Observed | None:
+    if before is None or after is None:
+        return None
+    return Observed(before=Observation(**before), after=Observation(**after))
 
 
 def _unsupported(definition: Definition, solution: Solution) -> str | None:

@@ -1,7 +1,11 @@
 """The sample protocol: one workload, one pair of workers, rounds of fresh values, every output checked.
 
 A round draws once for both sides; their turns come in random order, each on newly armed memory, the other side frozen.
-Warm-ups, stress rounds and timed samples take the same path, in an order that no candidate is told.
+Warm-ups, stress rounds, batches and timed samples take the same path, in an order that no candidate is told.
+
+After the wanted number of samples, sampling goes on where the witnesses were apart, and, where the protocol states a
+precision, until the 95 % interval of the median of either side, as far as this process tells, lies within that share of
+it, or the protocol's cap is reached. (An interval that was stopped for being narrow covers a little less than it says.)
 """
 
 from __future__ import annotations
@@ -17,10 +21,23 @@ from solbench import canonical
 from solbench.corpus.load import Problem
 from solbench.evaluate import arena
 from solbench.evaluate.processes import Referee
-from solbench.evaluate.timing import Floor, Judge, Sample, impossible
+from solbench.evaluate.stopping import Pairs, medians, precise, stop_reason
+from solbench.evaluate.timing import (
+    BATCH_CALLS_MOST,
+    BATCHES_MOST,
+    COPY_BYTES_PER_S,
+    BatchJudge,
+    BatchSample,
+    Floor,
+    Judge,
+    Sample,
+    agreement,
+    batch_calls,
+    impossible,
+)
 from solbench.evaluate.workers import Scheduling, Tampering, Worker, WorkerFailure, nonce, same_scheduling, scheduling
 from solbench.model.solution import Solution
-from solbench.model.trace import CheckResult, Status
+from solbench.model.trace import CheckResult, Protocol, Status
 from solbench.model.workload import Constant, ScalarInput, Workload
 
 MIN_WARMUPS, MAX_WARMUPS = 2, 4
@@ -49,6 +66,7 @@ class Side:
     floor: Floor
     samples: list[Sample] = field(default_factory=list)
     all_calls: list[Sample] = field(default_factory=list)
+    batches: list[BatchSample] = field(default_factory=list)
     checks: dict[str, CheckResult] = field(default_factory=dict)
     rounds: int = 0
     calls: int = 0
@@ -64,11 +82,14 @@ class Side:
 class Sampled:
     """What one process observed of one workload; the n-th samples of both sides come from one round.
 
-    ``agreement_s``: how far apart clock witnesses could be; ``void``: why the samples are no times, or None.
+    ``batches``: candidate's and baseline's, all of one number of calls; ``batch``: what they were held to, None without
+    batches. ``agreement_s``: how far apart clock witnesses could be; ``void``: why the samples are no times, or None.
     """
 
     candidate: tuple[Sample, ...]
     baseline: tuple[Sample, ...]
+    batches: tuple[tuple[BatchSample, ...], tuple[BatchSample, ...]]
+    batch: BatchJudge | None
     warmups: int
     rounds: int
     checks: tuple[CheckResult, ...]
@@ -100,74 +121,156 @@ def run_workload(
     memory: int,
     candidate: Side,
     baseline: Side,
-    samples: int,
+    protocol: Protocol,
+    copies: int,
     limits: Limits,
 ) -> Sampled:
     """Run the whole protocol for one workload in one pair of workers, both frozen at entry and at return.
 
+    ``copies``: copies of the slots that ``memory`` holds, 1 for no batches.
     Raises :class:`WorkerFailure` (the candidate's verdict), :class:`RefereeFailure`, :class:`BaselineFailure`.
     """
-    secret = nonce()
+    shared = frozenset(problem.definition.persistent) - frozenset(problem.definition.in_place)
+    slots = [[slot.as_dict() for slot in arena.copy_slots(plan, number, shared)] for number in range(copies)]
+    places = {"slots": slots[0], "copies": slots[1:], "size": copies * _size(plan)}
     opening = {
         "op": "workload", "definition": problem.definition.as_dict(), "workload": workload.as_dict(),
-        "folder": str(problem.path.resolve()), "slots": [slot.as_dict() for slot in plan.slots], "size": _size(plan),
+        "folder": str(problem.path.resolve()), **places,
     }  # fmt: skip
     referee.ask(opening, limits.reference_s, (memory,))
-    sides = (candidate, baseline)
-    for side in sides:
-        _guard(side, lambda side: _open(side, problem, workload, plan, axes, limits), side is baseline)
-    counter = 0
-
-    def play(stress: int | None, keep: bool) -> None:
-        nonlocal counter
-        counter += 1
-        seed = int(canonical.derived_key("sample seed", [secret.hex(), counter])[:13], 16)
-        referee.ask({"op": "draw", "seed": seed, "stress": stress}, limits.reference_s)
-        turns = [side for side in sides if stress is None or side is candidate]
-        scalars = None if stress is None else _scalars(problem, workload, workload.stress_rounds[stress].inputs)
-        _random.shuffle(turns)
-        for side in turns:
-            referee.ask({"op": "arm", "byte": _random.randrange(2, 256)}, limits.reference_s)
-            _guard(side, lambda side: _turn(side, referee, baseline, limits, keep, scalars), side is baseline)
-
+    for side in (candidate, baseline):
+        _guard(side, lambda side: _open(side, problem, workload, plan, places, axes, limits), side is baseline)
+    rounds = _Rounds(problem, workload, referee, candidate, baseline, limits)
     warmups = _random.randint(MIN_WARMUPS, MAX_WARMUPS)
     for _ in range(warmups):
-        play(None, keep=False)
-    schedule: list[int | None] = [*range(len(workload.stress_rounds)), *([None] * samples)]
+        rounds.play(None, keep=False)
+    schedule: list[int | None] = [*range(len(workload.stress_rounds)), *([None] * protocol.samples)]
     _random.shuffle(schedule)
-    for stress in schedule:
-        play(stress, keep=stress is None)
-    taken = samples
+    batch_at = _random.randrange(len(schedule))
+    for place, stress in enumerate(schedule):
+        rounds.play(stress, keep=stress is None)
+        if place == batch_at:
+            rounds.batch(_calls(candidate, baseline, copies))
+    least, most = protocol.samples, protocol.max_samples or protocol.samples
     while True:
         judge = Judge.of(candidate.floor, baseline.all_calls, plan.output_bytes)
         # By rounds: what made a candidate's sample void has touched the baseline's of the same round as well.
         kept = [pair for pair in zip(candidate.samples, baseline.samples, strict=True) if judge.admits(pair[0])]
-        if len(kept) >= samples or taken == max(MAX_ROUNDS_FACTOR * samples, MAX_ROUNDS_LEAST):
+        taken = len(candidate.samples)
+        enough = len(kept) >= least and (len(kept) >= most or precise(kept, protocol.precision))
+        if enough or taken >= max(MAX_ROUNDS_FACTOR * least, MAX_ROUNDS_LEAST, most):
             break
-        play(None, keep=True)
-        taken += 1
-    for side in sides:
+        rounds.play(None, keep=True)
+    kept = kept[:most]
+    batch = None
+    while kept and (calls := _calls(candidate, baseline, copies, kept)):
+        # More calls than are needed were made where the first were the quickest; these batches serve.
+        calls = max(calls, *(taken.calls for taken in candidate.batches), 0)
+        batch = _judge(calls, candidate, baseline, kept, plan.output_bytes)
+        found = _batches(candidate, batch)
+        if batch is not None and (any(map(batch.admits, found)) or len(found) >= BATCHES_MOST):
+            break
+        rounds.batch(calls)
+    for side in (candidate, baseline):
         _guard(side, lambda side: _close(side, limits), side is baseline)
     referee.ask({"op": "close"}, limits.reference_s)
     void = None
-    if len(kept) < samples:
+    if len(kept) < least:
         reason = judge.accusation(candidate.samples)
         if reason is not None:
             raise WorkerFailure(Status.REWARD_HACK, reason)
         void = f"not timed: the clock witnesses agree in {len(kept)} of {taken} samples (is the machine busy?)"
-    kept = kept[:samples]
-    again = f", {taken - samples} more because clock witnesses were apart" if taken > samples else ""
+    elif batch is not None and not any(map(batch.admits, batches := _batches(candidate, batch))):
+        reason = batch.accusation(batches)
+        if reason is not None:
+            raise WorkerFailure(Status.REWARD_HACK, reason)
+        void = f"not timed: none of {len(batches)} batches of {batch.calls} calls agrees with the samples' times "
+        void += "(is the machine busy?)"
     return Sampled(
-        tuple(pair[0] for pair in kept), tuple(pair[1] for pair in kept), warmups, candidate.rounds,
-        tuple(candidate.checks.values()), f"fixed count: {samples} samples{again}", judge.agreement_s, void,
+        tuple(pair[0] for pair in kept), tuple(pair[1] for pair in kept),
+        (_batches(candidate, batch), _batches(baseline, batch)), batch, warmups, candidate.rounds,
+        tuple(candidate.checks.values()), stop_reason(kept, taken, protocol), judge.agreement_s, void,
     )  # fmt: skip
+
+
+def _calls(candidate: Side, baseline: Side, copies: int, kept: Pairs | None = None) -> int:
+    """Calls of the next batch, 0 for none: by the times that are ``kept``, or else by the fastest so far."""
+    agreement_s = agreement(candidate.floor, baseline.all_calls)
+    times = (
+        medians(kept) if kept else [min(sample.event_s for sample in side.all_calls) for side in (candidate, baseline)]
+    )
+    return batch_calls(candidate.floor, times[0], times[1], agreement_s, copies)
+
+
+def _judge(calls: int, candidate: Side, baseline: Side, kept: Pairs, output_bytes: int) -> BatchJudge | None:
+    """The judge of the batches of ``calls`` calls; None while there is none."""
+    known = [batch for batch in baseline.batches if batch.calls == calls]
+    if not known:
+        return None
+    times = medians(kept)
+    returned_s = output_bytes / COPY_BYTES_PER_S if candidate.returns and not baseline.returns else 0.0
+    return BatchJudge.of(calls, candidate.floor, times[0], baseline.floor, times[1], known, returned_s)
+
+
+def _batches(side: Side, judge: BatchJudge | None) -> tuple[BatchSample, ...]:
+    return tuple(batch for batch in side.batches if judge is not None and batch.calls == judge.calls)
+
+
+class _Rounds:
+    """Plays rounds of one workload: fresh values, a turn of each side on them."""
+
+    def __init__(
+        self, problem: Problem, workload: Workload, referee: Referee, candidate: Side, baseline: Side, limits: Limits
+    ) -> None:
+        self.problem, self.workload, self.referee, self.limits = problem, workload, referee, limits
+        self.candidate, self.baseline = candidate, baseline
+        self._secret = nonce()
+        self._drawn = 0
+
+    def play(self, stress: int | None, keep: bool) -> None:
+        """One call of each side, of the candidate alone in a stress round; ``keep`` it as a sample."""
+        self._draw(stress, 0)
+        scalars = None
+        if stress is not None:
+            scalars = _scalars(self.problem, self.workload, self.workload.stress_rounds[stress].inputs)
+        for side in self._turns(stress is not None):
+            self._arm(0, flush=True)
+            self._guard(side, lambda side: _turn(side, self.referee, self.baseline, self.limits, keep, scalars))
+
+    def batch(self, calls: int) -> None:
+        """A batch of each side, every call on values of its own; nothing for less than two calls."""
+        if calls < 2:
+            return
+        for copy in range(calls):
+            self._draw(None, copy)
+        for side in self._turns(alone=False):
+            for copy in range(calls):
+                self._arm(copy, flush=copy == calls - 1)
+            self._guard(side, lambda side: _batch(side, self.referee, self.baseline, self.limits, calls))
+
+    def _draw(self, stress: int | None, copy: int) -> None:
+        self._drawn += 1
+        seed = int(canonical.derived_key("sample seed", [self._secret.hex(), self._drawn])[:13], 16)
+        self.referee.ask({"op": "draw", "seed": seed, "stress": stress, "copy": copy}, self.limits.reference_s)
+
+    def _arm(self, copy: int, flush: bool) -> None:
+        message = {"op": "arm", "byte": _random.randrange(2, 256), "copy": copy, "flush": flush}
+        self.referee.ask(message, self.limits.reference_s)
+
+    def _turns(self, alone: bool) -> list[Side]:
+        turns = [self.candidate] if alone else [self.candidate, self.baseline]
+        _random.shuffle(turns)
+        return turns
+
+    def _guard(self, side: Side, step: Callable[[Side], None]) -> None:
+        _guard(side, step, side is self.baseline)
 
 
 def measure_floor(worker: Worker, referee: Referee, count: int, limits: Limits) -> Floor:
     """Floor of an empty candidate whose worker is loaded and frozen: ``count`` samples on a flushed cache."""
     worker.thaw()
     message = {"op": "workload", "slots": [], "size": arena.ALIGNMENT, "heap_bytes": 0, "inputs": [], "outputs": []}
-    worker.send({**message, "scalars": {}, "axes": {}})
+    worker.send({**message, "scalars": {}, "axes": {}, "copies": [[]] * (BATCH_CALLS_MOST - 1)})
     worker.wait("ready", time.monotonic() + limits.load_s)
     worker.freeze()
     samples = []
@@ -176,17 +279,22 @@ def measure_floor(worker: Worker, referee: Referee, count: int, limits: Limits) 
         sample, _ = _call(worker, number, time.monotonic() + limits.call_s)
         worker.freeze()
         samples.append(sample)
-    return Floor.of(samples[2:])
+    batches = []
+    for number in range(count):
+        referee.ask({"op": "flush"}, limits.reference_s)
+        batches.append(_call_batch(worker, number, BATCH_CALLS_MOST, time.monotonic() + limits.call_s))
+        worker.freeze()
+    return Floor.of(samples[2:], batches)
 
 
 def _open(
-    side: Side, problem: Problem, workload: Workload, plan: arena.Layout, axes: dict[str, int], limits: Limits
-) -> None:
+    side: Side, problem: Problem, workload: Workload, plan: arena.Layout, places: dict[str, Any], axes: dict[str, int],
+    limits: Limits,
+) -> None:  # fmt: skip
     definition = problem.definition
     message = {
         "op": "workload",
-        "slots": [slot.as_dict() for slot in plan.slots],
-        "size": _size(plan),
+        **places,
         "heap_bytes": arena.heap_bytes(plan),
         "inputs": [[name, spec.dtype if spec.shape is None else "tensor"] for name, spec in definition.inputs.items()],
         "outputs": list(definition.outputs),
@@ -229,8 +337,32 @@ def _turn(
     _untouched(referee, baseline, before, scheduling(trusted))
     if (lie := impossible(sample)) is not None:
         raise WorkerFailure(Status.REWARD_HACK, lie)
+    _check(side, referee, limits, 0)
+    sample = replace(sample, deliver_s=deliver_s)
+    side.all_calls.append(sample)
+    if keep:
+        side.samples.append(sample)
+
+
+def _batch(side: Side, referee: Referee, baseline: Side, limits: Limits, calls: int) -> None:
+    """A batch on armed memory, and the check of every result that it left there."""
+    worker = side.worker
+    trusted = (os.getpid(), referee.pid, baseline.worker.pid, *worker.ancestors())
+    before = scheduling(trusted)
+    side.calls += 1
+    batch = _call_batch(worker, side.calls, calls, time.monotonic() + calls * limits.call_s)
+    worker.freeze()
+    worker.expect_silence()
+    _untouched(referee, baseline, before, scheduling(trusted))
+    for copy in range(calls):
+        _check(side, referee, limits, copy)
+    side.batches.append(batch)
+
+
+def _check(side: Side, referee: Referee, limits: Limits, copy: int) -> None:
+    """Check what one call left in its copy of the slots."""
     # As thorough for the baseline: what the referee did last shows in the next call, by 5 us with a lighter check.
-    verdict = referee.ask({"op": "check"}, limits.reference_s)
+    verdict = referee.ask({"op": "check", "copy": copy}, limits.reference_s)
     if verdict["mutated"]:
         reason = f"input {', '.join(verdict['mutated'])} was changed, and is not declared in-place"
         raise WorkerFailure(Status.REWARD_HACK, reason)
@@ -241,10 +373,6 @@ def _turn(
         raise CheckFailure(status, str(verdict["reason"] or status.value), side.rounds, tuple(checks))
     for check in checks:
         side.checks[check.output] = merge(side.checks.get(check.output), check)
-    sample = replace(sample, deliver_s=deliver_s)
-    side.all_calls.append(sample)
-    if keep:
-        side.samples.append(sample)
 
 
 class CheckFailure(WorkerFailure):
@@ -272,6 +400,24 @@ def _call(worker: Worker, number: int, deadline: float, scalars: dict[str, Any] 
     if isinstance(event_ns, bool) or not isinstance(event_ns, int) or abs(event_ns) > 10**15:
         raise WorkerFailure(Status.REWARD_HACK, "control channel: a time that is no number of nanoseconds")
     return Sample(event_ns / 1e9, (reply.at_ns - start_ns) / 1e9), reply.at_ns
+
+
+def _call_batch(worker: Worker, number: int, calls: int, deadline: float) -> BatchSample:
+    """Let the frozen worker make ``calls`` calls in a row, on the first copies of the slots."""
+    worker.send({"op": "batch", "sample": number, "calls": calls})
+    waited_s = worker.waited_s()
+    start_ns = time.perf_counter_ns()
+    worker.thaw()
+    reply = worker.wait("done", deadline)
+    now_s = worker.waited_s()
+    frame = reply.frame
+    if frame.get("sample") != number:
+        raise WorkerFailure(Status.REWARD_HACK, "control channel: done with another sample than was asked for")
+    if frame.get("fault") is not None:
+        worker.freeze()
+        raise _fault(frame["fault"])
+    waited = None if waited_s is None or now_s is None else max(now_s - waited_s, 0.0)
+    return BatchSample(calls, (reply.at_ns - start_ns) / 1e9, waited)
 
 
 def _close(side: Side, limits: Limits) -> None:

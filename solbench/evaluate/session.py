@@ -155,8 +155,14 @@ class Session:
                 floor = self.floor(native)
             except build.BuildFailure:
                 continue
-            found[name] = {"event_s": floor.event_s, "gap_s": floor.gap_s}
+            found[name] = {"event_s": floor.event_s, "gap_s": floor.gap_s, "call_s": floor.call_s}
         return found
+
+    def observe(self) -> dict[str, Any] | None:
+        """Clocks, power and temperature at this moment: fields of :class:`solbench.model.trace.Observation`, those that
+        are told; None where nothing is."""
+        hertz = cpu.clock_hz()
+        return None if hertz is None else {"cpu_hz": hertz}
 
     def estimate(self, problem: Any, workload: Any, enough_s: float, timeout_s: float) -> float:
         """Seconds of one reference call, eagerly, caches as they come; ``timeout_s`` when it takes longer than that.

@@ -8,10 +8,22 @@ call of the trusted baseline. A candidate's sample whose witnesses are further a
 again: on a busy machine that is noise, which falls outside the call and so does not bias the samples that are kept. Too
 few valid samples leave a candidate without a time; one whose every sample is far apart works outside the time that it
 reports. How far apart they may be, and so what a lie could gain, is stated with the times.
+
+Short calls could hide a whole call in that. So the orchestrator also times batches, up to 16 calls in a row on as many
+values, without coming back in between: what waking and answering cost counts once. A batch agrees with the samples when
+
+    clock_s - floor_s <= calls * median * (1 + 0.10) + gap of an empty call + 0.25 ms + 1.5 * (the same of the baseline)
+
+(and what returning results takes, where the baseline writes in place). Whatever disturbs a batch makes it longer, so
+one that agrees is proof; up to four are taken. None: the workload has no time, and where all are three times as far
+beyond, even without what the kernel says that the worker's threads waited for a processor (which is no excuse, since a
+candidate can make its own threads wait), the candidate is found out. What a batch cannot show: work that is shared
+between its calls, or done for several at once on processors that a single call leaves idle.
 """
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,6 +37,14 @@ DELIVER_FACTOR, DELIVER_SLACK_S = 4.0, 1e-3
 COPY_BYTES_PER_S = 0.5e9
 # Times beyond these limits are void; this many times beyond them, in every sample, they are no accident.
 ACCUSED_BEYOND = 3.0
+# A batch may take this share of the reported times more than they say, an empty call's gap and this much more, and this
+# many times what the baseline's batch took beyond the baseline's own times.
+BATCH_SHARE, BATCH_SLACK_S, BATCH_FACTOR = 0.10, 0.25e-3, 1.5
+# Calls of a batch: so many that the slack is this share of the reported time, but no more than these; nor more than
+# take this long, at the rate of the slower side.
+BATCH_SLACK_SHARE, BATCH_CALLS_MOST, BATCH_MOST_S = 0.05, 16, 1.0
+# Batches of a process until one agrees.
+BATCHES_MOST = 4
 
 
 @dataclass(frozen=True)
@@ -43,15 +63,38 @@ class Sample:
 
 @dataclass(frozen=True)
 class Floor:
-    """Empty calls, seconds: the median of their event, and the lower quartile of the gap between the witnesses."""
+    """Empty calls, seconds: the median of their event, and the lower quartile of the gap between the witnesses.
+
+    ``call_s``: what one more empty call adds to a batch.
+    """
 
     event_s: float
     gap_s: float
+    call_s: float = 0.0
 
     @classmethod
-    def of(cls, samples: Sequence[Sample]) -> Floor:
+    def of(cls, samples: Sequence[Sample], batches: Sequence[BatchSample] = ()) -> Floor:
         gaps = sorted(sample.gap_s for sample in samples)
-        return cls(statistics.median(sample.event_s for sample in samples), gaps[len(gaps) // 4])
+        event_s, gap_s = statistics.median(sample.event_s for sample in samples), gaps[len(gaps) // 4]
+        more = [(batch.clock_s - gap_s - event_s) / (batch.calls - 1) for batch in batches]
+        return cls(event_s, gap_s, max(min(more), 0.0) if more else event_s)
+
+    def batch_s(self, calls: int) -> float:
+        """Seconds by the clock of a batch of ``calls`` empty calls."""
+        return self.gap_s + self.event_s + (calls - 1) * self.call_s
+
+
+@dataclass(frozen=True)
+class BatchSample:
+    """``calls`` back-to-back calls by the orchestrator's clock, seconds.
+
+    ``waited_s``: how long the worker's threads were ready to run but had no processor, all together; None where the
+    kernel does not count it.
+    """
+
+    calls: int
+    clock_s: float
+    waited_s: float | None = None
 
 
 def agreement(floor: Floor, baseline: Sequence[Sample]) -> float:
@@ -111,3 +154,66 @@ class Judge:
                 f"limit {self.deliver_s:.3g} s"
             )
         return None
+
+
+def batch_calls(floor: Floor, candidate_s: float, baseline_s: float, agreement_s: float, most: int) -> int:
+    """Calls a batch so that its slack is small against ``candidate_s``, the time of a call; 0 where none is needed.
+
+    ``baseline_s``: the baseline's time. ``agreement_s``: what a single sample confirms. ``most``: what memory holds.
+    """
+    if agreement_s <= BATCH_SLACK_SHARE * candidate_s:
+        return 0
+    wanted = (floor.gap_s + BATCH_SLACK_S) / (BATCH_SLACK_SHARE * max(candidate_s, 1e-9))
+    quick_enough = BATCH_MOST_S / max(candidate_s, baseline_s, 1e-9)
+    calls = int(min(math.ceil(max(wanted, 2)), most, BATCH_CALLS_MOST, quick_enough))
+    return calls if calls >= 2 else 0
+
+
+@dataclass(frozen=True)
+class BatchJudge:
+    """What batches of ``calls`` calls are held to, in seconds: a call's reported median, and for a batch the floor and
+    the allowance beyond both. ``baseline_floor_s``: the floor of the baseline's kind."""
+
+    calls: int
+    median_s: float
+    floor_s: float
+    baseline_floor_s: float
+    limit_s: float
+
+    @classmethod
+    def of(
+        cls, calls: int, floor: Floor, median_s: float, baseline_floor: Floor, baseline_median_s: float,
+        baseline: Sequence[BatchSample], returned_s: float,
+    ) -> BatchJudge:  # fmt: skip
+        """``baseline``: its batches on the same values. ``returned_s``: what returning results takes the candidate
+        beyond the baseline, a call."""
+        baseline_floor_s = baseline_floor.batch_s(calls)
+        beyond = min(batch.clock_s for batch in baseline) - baseline_floor_s - calls * baseline_median_s
+        slack = floor.gap_s + BATCH_SLACK_S + BATCH_FACTOR * max(beyond, 0.0) + calls * max(returned_s, 0.0)
+        limit_s = slack + BATCH_SHARE * calls * median_s
+        return cls(calls, median_s, floor.batch_s(calls), baseline_floor_s, limit_s)
+
+    @property
+    def confirmed_s(self) -> float:
+        """Seconds by which a call may be longer than reported for all that a batch in agreement says."""
+        return self.limit_s / self.calls
+
+    def beyond_s(self, batch: BatchSample) -> float:
+        """Seconds that a batch took beyond the floor and the reported times."""
+        return batch.clock_s - self.floor_s - self.calls * self.median_s
+
+    def admits(self, batch: BatchSample) -> bool:
+        """Whether batch and samples agree. One that does is proof: all that disturbs a batch makes it longer."""
+        return self.beyond_s(batch) <= self.limit_s
+
+    def accusation(self, batches: Sequence[BatchSample]) -> str | None:
+        """What a candidate does whose batches are all far beyond the limit, less what they waited; or None."""
+        if len(batches) < BATCHES_MOST or any(batch.waited_s is None for batch in batches):
+            return None
+        beyond = min(self.beyond_s(batch) - (batch.waited_s or 0.0) for batch in batches)
+        if beyond <= ACCUSED_BEYOND * self.limit_s:
+            return None
+        return (
+            f"batch witness disagrees: {self.calls} calls in a row took at least {beyond:.6g} s more than the worker's "
+            f"times say, limit {self.limit_s:.6g} s"
+        )
