@@ -43,6 +43,8 @@ from solbench.model.workload import Constant, ScalarInput, Workload
 MIN_WARMUPS, MAX_WARMUPS = 2, 4
 # Void samples are taken again until there are this many times the wanted number, and at least so many.
 MAX_ROUNDS_FACTOR, MAX_ROUNDS_LEAST = 4, 12
+# Who prints more than that during a batch may have had to wait until its log was read.
+QUIET_BYTES = 1 << 15
 _random = random.SystemRandom()
 
 
@@ -208,8 +210,8 @@ def _judge(calls: int, candidate: Side, baseline: Side, kept: Pairs, output_byte
     if not known:
         return None
     times = medians(kept)
-    returned_s = output_bytes / COPY_BYTES_PER_S if candidate.returns and not baseline.returns else 0.0
-    return BatchJudge.of(calls, candidate.floor, times[0], baseline.floor, times[1], known, returned_s)
+    beside_s = output_bytes / COPY_BYTES_PER_S if candidate.returns and not baseline.returns else 0.0
+    return BatchJudge.of(calls, candidate.floor, times[0], baseline.floor, times[1], known, beside_s)
 
 
 def _batches(side: Side, judge: BatchJudge | None) -> tuple[BatchSample, ...]:
@@ -405,7 +407,7 @@ def _call(worker: Worker, number: int, deadline: float, scalars: dict[str, Any] 
 def _call_batch(worker: Worker, number: int, calls: int, deadline: float) -> BatchSample:
     """Let the frozen worker make ``calls`` calls in a row, on the first copies of the slots."""
     worker.send({"op": "batch", "sample": number, "calls": calls})
-    waited_s = worker.waited_s()
+    waited_s, printed = worker.waited_s(), worker.log.total
     start_ns = time.perf_counter_ns()
     worker.thaw()
     reply = worker.wait("done", deadline)
@@ -417,6 +419,8 @@ def _call_batch(worker: Worker, number: int, calls: int, deadline: float) -> Bat
         worker.freeze()
         raise _fault(frame["fault"])
     waited = None if waited_s is None or now_s is None else max(now_s - waited_s, 0.0)
+    if worker.log.total - printed > QUIET_BYTES:
+        waited = None
     return BatchSample(calls, (reply.at_ns - start_ns) / 1e9, waited)
 
 

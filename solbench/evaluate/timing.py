@@ -88,8 +88,8 @@ class Floor:
 class BatchSample:
     """``calls`` back-to-back calls by the orchestrator's clock, seconds.
 
-    ``waited_s``: how long the worker's threads were ready to run but had no processor, all together; None where the
-    kernel does not count it.
+    ``waited_s``: how long the worker's threads were ready to run but had no processor, all together; None where nobody
+    can tell what it waited for.
     """
 
     calls: int
@@ -183,13 +183,13 @@ class BatchJudge:
     @classmethod
     def of(
         cls, calls: int, floor: Floor, median_s: float, baseline_floor: Floor, baseline_median_s: float,
-        baseline: Sequence[BatchSample], returned_s: float,
+        baseline: Sequence[BatchSample], beside_s: float,
     ) -> BatchJudge:  # fmt: skip
-        """``baseline``: its batches on the same values. ``returned_s``: what returning results takes the candidate
-        beyond the baseline, a call."""
+        """``baseline``: its batches on the same values. ``beside_s``: what a call of the candidate, and not of the
+        baseline, takes beside its event: returning results."""
         baseline_floor_s = baseline_floor.batch_s(calls)
         beyond = min(batch.clock_s for batch in baseline) - baseline_floor_s - calls * baseline_median_s
-        slack = floor.gap_s + BATCH_SLACK_S + BATCH_FACTOR * max(beyond, 0.0) + calls * max(returned_s, 0.0)
+        slack = floor.gap_s + BATCH_SLACK_S + BATCH_FACTOR * max(beyond, 0.0) + calls * beside_s
         limit_s = slack + BATCH_SHARE * calls * median_s
         return cls(calls, median_s, floor.batch_s(calls), baseline_floor_s, limit_s)
 

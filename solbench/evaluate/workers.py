@@ -173,6 +173,11 @@ class Log:
             self.dropped += len(self.tail) - LOG_TAIL
             del self.tail[:-LOG_TAIL]
 
+    @property
+    def total(self) -> int:
+        """Bytes that were written in all."""
+        return len(self.head) + len(self.tail) + self.dropped
+
     def text(self) -> str:
         middle = f"\n[{self.dropped} bytes dropped]\n".encode() if self.dropped else b""
         return (bytes(self.head) + middle + bytes(self.tail)).decode("utf-8", "replace").replace("\0", "\\0")
