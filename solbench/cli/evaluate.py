@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -79,7 +79,8 @@ def evaluate(
         counts = protocol("quick", processes=replicates, samples=samples)
         traces += run(found, candidate, workloads=chosen, target=target, protocol=counts, session=session, progress=say)
         timed = any(trace.timing is not None for trace in traces)
-        floor_s = min(floor["event_s"] for floor in session.floors().values()) if timed else 0.0
+        floors = session.floors() if timed else {}
+    floor_s = min((floor["event_s"] for floor in floors.values()), default=0.0)
     scores = _scores(found, chosen, traces, floor_s, say)
     rows = [_row(trace, score) for trace, score in zip(traces, scores)]
     if trace_output is not None:
@@ -87,7 +88,7 @@ def evaluate(
     if as_json:
         click.echo(json.dumps(rows, indent=2))
     else:
-        for line in _table(found, candidate.name, rows):
+        for line in [*_table(found, candidate.name, rows), *_floors(floors)]:
             click.echo(printable(line))
     return 0 if all(row["status"] == "PASSED" for row in rows) else 1
 
@@ -170,6 +171,14 @@ def _table(problem: Problem, solution: str, rows: list[dict[str, Any]]) -> list[
     passed = sum(row["status"] == "PASSED" for row in rows)
     labels = rows[0]["labels"] if rows else []
     return [*lines, *notes, f"{passed} of {len(rows)} workloads passed", *(f"  {label}" for label in labels)]
+
+
+def _floors(floors: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """What stands beside times that are printed: the time of an empty call, and that no control was run."""
+    if not floors:
+        return []
+    found = ", ".join(f"{_time(floor['event_s'])} ({kind})" for kind, floor in floors.items())
+    return [f"  floor: an empty call takes {found}", "  controls: not run (`solbench measure` does)"]
 
 
 def _time(seconds: float | None) -> str:

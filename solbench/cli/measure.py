@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -22,7 +23,7 @@ from solbench.errors import InputError
 @click.option("--protocol", "name", type=click.Choice(["quick", "full"]), default="quick", show_default=True)
 @click.option("--max-call", type=click.FloatRange(min=0.0001), default=0.25, show_default=True, help="Seconds a call.")
 @click.option("--unsandboxed", is_flag=True, help="Without namespaces and Landlock, for code you trust; traces say so.")
-@click.option("--no-calibrate", is_flag=True, help="Leave the machine model out of the header.")
+@click.option("--no-calibrate", is_flag=True, help="Without machine model, and so without controls.")
 def measure(
     target: str,
     corpus: Path,
@@ -37,13 +38,16 @@ def measure(
 ) -> None:
     """Measure solutions of a corpus and write a measurement set: a header, one trace a line, a footer.
 
-    Needs neither DVC nor git. A run that was killed goes on where it was when it is called again with the same --out.
-    quick takes 6 samples in one process; full takes 9 in each of six newly started processes, as published.
+    First of all controls of known cost are sampled (nothing, a copy, a sleep, a product, a fill of half the cache); where
+    one reads wrong nothing is measured. Needs neither DVC nor git. A run that was killed goes on where it was when it is called again with the same --out.
+    quick takes 6 to 18 samples in one process, until the medians are known to 2 %; full takes 9 to 27 in each of six
+    newly started processes, as published.
     """
     from solbench.cli import printable
     from solbench.corpus.load import find_problems, load_corpus
     from solbench.device.calibrate import calibrate_cpu
     from solbench.errors import UnsupportedError
+    from solbench.evaluate.controls import run_controls
     from solbench.evaluate.evaluation import protocol
     from solbench.evaluate.measure import measure as run
     from solbench.evaluate.session import Session
@@ -60,7 +64,9 @@ def measure(
     if not no_calibrate:
         click.echo("  calibrating this cpu", err=True)
         hardware = calibrate_cpu()
+    say: Callable[[str], None] = lambda text: click.echo(f"  {printable(text)}", err=True)  # noqa: E731
     with Session(unsandboxed=unsandboxed) as session:
+        controls = run_controls(session, hardware, target=target, progress=say) if hardware is not None else None
         summary = run(
             problems,
             out,
@@ -69,7 +75,8 @@ def measure(
             candidates=None if "all" in wanted else wanted,
             budget_s=budget_s,
             hardware=hardware,
+            controls=controls,
             session=session,
-            progress=lambda text: click.echo(f"  {printable(text)}", err=True),
+            progress=say,
         )
     click.echo(printable(f"{out}: {summary}"))

@@ -4,9 +4,9 @@ Trusted candidates that take the very path of every other, flush, worker and all
 references as baselines. They are written for tensors on any device. What each must show, event time in s:
 
 - ``empty``: a call that does nothing: at most 0.1 ms.
-- ``copy``: half as many bytes as the last-level cache holds. At least the bytes that must cross the memory bus (stores that
-  the machine model says may stay in the cache are free) over its peak bandwidth; at most 8 times what reading and
-  writing them takes at that bandwidth.
+- ``copy``: half as many bytes as the last-level cache holds. At least the bytes that must cross the memory bus (stores
+  that the machine model says may stay in the cache are free) over its peak bandwidth; at most 8 times what reading
+  and writing them takes at that bandwidth.
 - ``sleep``: 10 ms, by the clock on a processor, by counting cycles at the highest clock on a card. At least that; at
   most 2 ms more on a processor, 2.5 times as much on a card, whose clock may be lower.
 - ``product``: of square matrices (float32, 1,024 rows; on a card bfloat16, 8,192 rows). At least 2 n^3 operations over
@@ -103,7 +103,7 @@ class Kernel:
 
 
 def kernels(machine: Machine, cache_bytes: int, *, card: bool) -> tuple[Kernel, ...]:
-    """The controls beside ``empty`` and their limits. ``cache_bytes``: of the last level, half of what a flush writes."""
+    """The controls beside ``empty``, with their limits. ``cache_bytes``: of the last level, half of what is flushed."""
     bandwidth, absorbed = machine.memory.per_s, machine.absorbed_store_bytes.value
     dtype, rows = ("bfloat16", 8192) if card else ("float32", 1024)
     rates = [rates[dtype].per_s for rates in machine.engines.values() if dtype in rates]
@@ -117,8 +117,9 @@ def kernels(machine: Machine, cache_bytes: int, *, card: bool) -> tuple[Kernel, 
     fill = f"def run(x):\n    return x.expand({filled}).clone()\n"
     product = "def run(x, w):\n    return x @ w\n"
     vector, square = (copied,), (rows, rows)
+    copy_high_s = COPY_FACTOR * 8 * copied / bandwidth
     return (
-        Kernel("copy", _COPY, clone, {"x": vector}, vector, "float32", copy_low_s, COPY_FACTOR * 8 * copied / bandwidth),
+        Kernel("copy", _COPY, clone, {"x": vector}, vector, "float32", copy_low_s, copy_high_s),
         Kernel("sleep", _SLEEP, clone, {"x": (1,)}, (1,), "float32", SLEEP_S, sleep_high_s),
         Kernel("product", _PRODUCT, product, {"x": square, "w": square}, square, dtype, product_s,
                product_s / PRODUCT_SHARE),

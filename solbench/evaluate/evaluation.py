@@ -14,7 +14,7 @@ from typing import Any
 
 from solbench.corpus.load import Problem, eager_solution
 from solbench.errors import UnsupportedError
-from solbench.evaluate import arena, build, identity
+from solbench.evaluate import arena, build, identity, witnesses
 from solbench.evaluate.processes import RefereeFailure
 from solbench.evaluate.sampling import BaselineFailure, CheckFailure, Limits, Sampled, Side, merge, run_workload
 from solbench.evaluate.session import Session
@@ -24,10 +24,8 @@ from solbench.model.definition import Definition
 from solbench.model.solution import Solution
 from solbench.model.trace import (
     MAX_LOG_CHARS,
-    Batch,
     CheckResult,
     Correctness,
-    Observation,
     Observed,
     Protocol,
     SampleSet,
@@ -210,7 +208,7 @@ class _Run:
                 self.problem, workload, case.plan, case.axes, self.session.referee(), memory, sides["candidate"],
                 sides["baseline"], self.protocol, case.copies, self.session.limits,
             )  # fmt: skip
-            observed = _observed(before, self.session.observe())
+            observed = witnesses.observed(before, self.session.observe())
         except WorkerFailure as error:
             log = self._end("candidate", error.detail)
             if isinstance(error, Tampering):
@@ -252,23 +250,16 @@ class _Run:
         return worker.without_folder("\n".join(part for part in (worker.log.text().strip(), detail.strip()) if part))
 
     def _keep(self, case: _Case, process: int, sampled: Sampled, observed: Observed | None, log: str) -> None:
-        sides = (case.candidate, sampled.candidate, True), (case.baseline, sampled.baseline, False)
-        for (kept, samples, judged), batches in zip(sides, sampled.batches, strict=True):
-            batch = None
-            if sampled.batch is not None:
-                batch = Batch(
-                    calls=sampled.batch.calls,
-                    clock_s=tuple(one.clock_s for one in batches),
-                    floor_s=sampled.batch.floor_s if judged else sampled.batch.baseline_floor_s,
-                    limit_s=sampled.batch.limit_s if judged else None,
-                )
+        batches = witnesses.batch_records(sampled.batch)
+        for side, samples in (("candidate", sampled.candidate), ("baseline", sampled.baseline)):
+            kept: list[SampleSet] = getattr(case, side)
             kept.append(
                 SampleSet(
                     process=process,
                     warmups=sampled.warmups,
                     event_s=tuple(sample.event_s for sample in samples),
                     clock_s=tuple(sample.clock_s for sample in samples),
-                    batch=batch,
+                    batch=batches.get(side),
                     observed=observed,
                 )
             )
@@ -278,7 +269,7 @@ class _Run:
         case.stop_reasons.append(sampled.stop_reason)
         calls, confirmed_s = 0, sampled.agreement_s
         if sampled.batch is not None:
-            calls, confirmed_s = sampled.batch.calls, min(confirmed_s, sampled.batch.confirmed_s)
+            calls, confirmed_s = sampled.batch.judge.calls, min(confirmed_s, sampled.batch.judge.confirmed_s)
         case.agreement_s = max(case.agreement_s, confirmed_s)
         case.batch_calls.append(calls)
         case.void = case.void or sampled.void
@@ -289,9 +280,10 @@ class _Run:
         common = self._common(case.workload)
         timing = None
         if case.void is None:
-            common["labels"] += (_witnesses(case, self.protocol),)
+            common["labels"] += (witnesses.label(case.agreement_s, case.batch_calls, case.copies, self.protocol),)
             timing = Timing(
-                method="cpu_clock", flush_bytes=self.session.flush_bytes, stop_reason=_stop(case.stop_reasons),
+                method="cpu_clock", flush_bytes=self.session.flush_bytes,
+                stop_reason=witnesses.in_one_line(case.stop_reasons),
                 candidate=tuple(case.candidate), baseline=tuple(case.baseline),
             )  # fmt: skip
         return Trace(
@@ -329,35 +321,6 @@ class _Run:
             f"threads: {self.session.threads}",
             f"start: {start}",
         )
-
-
-def _witnesses(case: _Case, protocol: Protocol) -> str:
-    """To what a call's time is confirmed, and by which witnesses."""
-    counts = sorted(set(case.batch_calls))
-    if counts[-1]:
-        how = f"batches of {' and '.join(str(calls) for calls in counts if calls)} calls"
-        if not counts[0]:
-            how += " where single calls do not suffice"
-    elif not protocol.batches:
-        how = "single calls, no batches in this protocol"
-    elif case.copies < 2:
-        how = "single calls, a second copy for a batch has no room"
-    else:
-        how = "single calls, long enough without batches"
-    return f"clock witness: a call's time is confirmed to {case.agreement_s:.2g} s ({how})"
-
-
-def _stop(reasons: Sequence[str]) -> str:
-    """Why each process stopped, in one line."""
-    if len(set(reasons)) == 1:
-        return reasons[0]
-    return "; ".join(f"process {number}: {reason}" for number, reason in enumerate(reasons))
-
-
-def _observed(before: dict[str, Any] | None, after: dict[str, Any] | None) -> Observed | None:
-    if before is None or after is None:
-        return None
-    return Observed(before=Observation(**before), after=Observation(**after))
 
 
 def _unsupported(definition: Definition, solution: Solution) -> str | None:

@@ -17,12 +17,13 @@ from solbench.corpus.load import Problem, eager_solution
 from solbench.device import cpu
 from solbench.errors import InputError, UnsupportedError
 from solbench.evaluate import arena, build, identity
+from solbench.evaluate.controls import refuse
 from solbench.evaluate.evaluation import evaluate, protocol
 from solbench.evaluate.processes import RefereeFailure
 from solbench.evaluate.recording import Key, Writer
 from solbench.evaluate.session import Session
 from solbench.model.solution import Solution
-from solbench.model.trace import Omission, Protocol, SetHeader, Status, Trace
+from solbench.model.trace import Control, Omission, Protocol, SetHeader, Status, Trace
 from solbench.model.workload import Workload
 
 # Bytes per second that no eager call on a plain cpu exceeds by much: what takes longer at this rate is not even tried.
@@ -53,6 +54,7 @@ def measure(
     estimates: Estimates | None = None,
     budget_s: float | None = None,
     hardware: Mapping[str, Any] | None = None,
+    controls: Sequence[Control] | None = None,
     session: Session | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Summary:
@@ -61,17 +63,20 @@ def measure(
     ``candidates``: names of solutions (``eager`` is the baseline against itself); None: all. ``estimates``: seconds a
     call by (problem key, uuid), or a function of problem and workload; where it knows nothing, one reference call is
     timed. Workloads above ``protocol.max_call_s`` are omitted, and so is what is left when ``budget_s`` is spent.
-    ``hardware``: the machine model that goes into the header.
+    ``hardware``: the machine model that goes into the header. ``controls``: what was sampled just now, in ``session``
+    (:func:`solbench.evaluate.controls.run_controls`); :class:`UndecidedError` where one reads wrong. None: not run.
     """
     if target != "cpu":
         raise UnsupportedError(f"--target {target}: only cpu can be measured here")
+    if controls is not None:
+        refuse(controls)
     start = time.monotonic()
     say = progress or (lambda text: None)
     pairs = list(_pairs(problems, candidates))
     with ExitStack() as stack:
         if session is None:
             session = stack.enter_context(Session())
-        writer = stack.enter_context(Writer(out, header(session, target, protocol, hardware)))
+        writer = stack.enter_context(Writer(out, header(session, target, protocol, hardware, controls)))
         run = _Measurement(session, writer, protocol, target, estimates, say)
         if writer.finished:
             say(f"{len(writer.finished)} records of an earlier run are kept")
@@ -81,7 +86,13 @@ def measure(
         return Summary(run.statuses, run.omissions, time.monotonic() - start)
 
 
-def header(session: Session, target: str, protocol: Protocol, hardware: Mapping[str, Any] | None) -> SetHeader:
+def header(
+    session: Session,
+    target: str,
+    protocol: Protocol,
+    hardware: Mapping[str, Any] | None,
+    controls: Sequence[Control] | None = None,
+) -> SetHeader:
     """First line of a set: what everything below it ran on."""
     environment = {
         **session.referee().environment,
@@ -103,6 +114,7 @@ def header(session: Session, target: str, protocol: Protocol, hardware: Mapping[
         floor_s=min(floor["event_s"] for floor in floors.values()),
         clocks="unlocked",
         hardware=dict(hardware) if hardware is not None else None,
+        controls=tuple(controls) if controls is not None else None,
     )
 
 

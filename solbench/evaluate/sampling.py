@@ -19,20 +19,15 @@ from typing import Any
 
 from solbench import canonical
 from solbench.corpus.load import Problem
-from solbench.evaluate import arena
+from solbench.evaluate import arena, batches
 from solbench.evaluate.processes import Referee
-from solbench.evaluate.stopping import Pairs, medians, precise, stop_reason
+from solbench.evaluate.stopping import precise, stop_reason
 from solbench.evaluate.timing import (
     BATCH_CALLS_MOST,
-    BATCHES_MOST,
-    COPY_BYTES_PER_S,
-    BatchJudge,
     BatchSample,
     Floor,
     Judge,
     Sample,
-    agreement,
-    batch_calls,
     impossible,
 )
 from solbench.evaluate.workers import Scheduling, Tampering, Worker, WorkerFailure, nonce, same_scheduling, scheduling
@@ -84,14 +79,13 @@ class Side:
 class Sampled:
     """What one process observed of one workload; the n-th samples of both sides come from one round.
 
-    ``batches``: candidate's and baseline's, all of one number of calls; ``batch``: what they were held to, None without
-    batches. ``agreement_s``: how far apart clock witnesses could be; ``void``: why the samples are no times, or None.
+    ``batch``: None where none is needed or has room. ``agreement_s``: how far apart clock witnesses could be; ``void``:
+    why the samples are no times, or None.
     """
 
     candidate: tuple[Sample, ...]
     baseline: tuple[Sample, ...]
-    batches: tuple[tuple[BatchSample, ...], tuple[BatchSample, ...]]
-    batch: BatchJudge | None
+    batch: batches.Settled | None
     warmups: int
     rounds: int
     checks: tuple[CheckResult, ...]
@@ -152,7 +146,7 @@ def run_workload(
     for place, stress in enumerate(schedule):
         rounds.play(stress, keep=stress is None)
         if place == batch_at:
-            rounds.batch(_calls(candidate, baseline, copies))
+            rounds.batch(batches.calls_in_a_row(candidate, baseline, copies))
     least, most = protocol.samples, protocol.max_samples or protocol.samples
     while True:
         judge = Judge.of(candidate.floor, baseline.all_calls, plan.output_bytes)
@@ -165,14 +159,8 @@ def run_workload(
         rounds.play(None, keep=True)
     kept = kept[:most]
     batch = None
-    while kept and (calls := _calls(candidate, baseline, copies, kept)):
-        # More calls than are needed were made where the first were the quickest; these batches serve.
-        calls = max(calls, *(taken.calls for taken in candidate.batches), 0)
-        batch = _judge(calls, candidate, baseline, kept, plan.output_bytes)
-        found = _batches(candidate, batch)
-        if batch is not None and (any(map(batch.admits, found)) or len(found) >= BATCHES_MOST):
-            break
-        rounds.batch(calls)
+    if len(kept) >= least:
+        batch = batches.settle(rounds.batch, candidate, baseline, kept, copies, plan.output_bytes)
     for side in (candidate, baseline):
         _guard(side, lambda side: _close(side, limits), side is baseline)
     referee.ask({"op": "close"}, limits.reference_s)
@@ -182,40 +170,14 @@ def run_workload(
         if reason is not None:
             raise WorkerFailure(Status.REWARD_HACK, reason)
         void = f"not timed: the clock witnesses agree in {len(kept)} of {taken} samples (is the machine busy?)"
-    elif batch is not None and not any(map(batch.admits, batches := _batches(candidate, batch))):
-        reason = batch.accusation(batches)
-        if reason is not None:
-            raise WorkerFailure(Status.REWARD_HACK, reason)
-        void = f"not timed: none of {len(batches)} batches of {batch.calls} calls agrees with the samples' times "
+    elif batch is not None and not batch.agreed:
+        void = f"not timed: none of {batch.count} batches of calls in a row agrees with the samples' times "
         void += "(is the machine busy?)"
     return Sampled(
         tuple(pair[0] for pair in kept), tuple(pair[1] for pair in kept),
-        (_batches(candidate, batch), _batches(baseline, batch)), batch, warmups, candidate.rounds,
+        batch, warmups, candidate.rounds,
         tuple(candidate.checks.values()), stop_reason(kept, taken, protocol), judge.agreement_s, void,
     )  # fmt: skip
-
-
-def _calls(candidate: Side, baseline: Side, copies: int, kept: Pairs | None = None) -> int:
-    """Calls of the next batch, 0 for none: by the times that are ``kept``, or else by the fastest so far."""
-    agreement_s = agreement(candidate.floor, baseline.all_calls)
-    times = (
-        medians(kept) if kept else [min(sample.event_s for sample in side.all_calls) for side in (candidate, baseline)]
-    )
-    return batch_calls(candidate.floor, times[0], times[1], agreement_s, copies)
-
-
-def _judge(calls: int, candidate: Side, baseline: Side, kept: Pairs, output_bytes: int) -> BatchJudge | None:
-    """The judge of the batches of ``calls`` calls; None while there is none."""
-    known = [batch for batch in baseline.batches if batch.calls == calls]
-    if not known:
-        return None
-    times = medians(kept)
-    beside_s = output_bytes / COPY_BYTES_PER_S if candidate.returns and not baseline.returns else 0.0
-    return BatchJudge.of(calls, candidate.floor, times[0], baseline.floor, times[1], known, beside_s)
-
-
-def _batches(side: Side, judge: BatchJudge | None) -> tuple[BatchSample, ...]:
-    return tuple(batch for batch in side.batches if judge is not None and batch.calls == judge.calls)
 
 
 class _Rounds:

@@ -48,8 +48,8 @@ def stop_reason(kept: Pairs, taken: int, protocol: Protocol) -> str:
     wanted = f"{protocol.precision:.0%}"
     if precise(kept, protocol.precision):
         return f"precision: both medians known within {wanted} after {len(kept)} samples{again}"
-    known = " and ".join("unknown" if share is None else f"{share:.2g}" for share in map(spread, _events(kept)))
-    return f"cap: {len(kept)} samples{again}; medians known within {known} of themselves, wanted {wanted}"
+    known = " and ".join("unknown" if share is None else f"{share:.1%}" for share in map(spread, _events(kept)))
+    return f"cap: {len(kept)} samples{again}; medians of candidate and baseline known within {known}, wanted {wanted}"
 
 
 def _events(kept: Pairs) -> list[list[float]]:

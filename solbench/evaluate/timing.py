@@ -12,13 +12,16 @@ reports. How far apart they may be, and so what a lie could gain, is stated with
 Short calls could hide a whole call in that. So the orchestrator also times batches, up to 16 calls in a row on as many
 values, without coming back in between: what waking and answering cost counts once. A batch agrees with the samples when
 
-    clock_s - floor_s <= calls * median * (1 + 0.10) + gap of an empty call + 0.25 ms + 1.5 * (the same of the baseline)
+    clock_s - floor_s <= calls * median * (1 + 0.10) + gap of an empty call + 0.25 ms + 1.5 * beyond
 
-(and what returning results takes, where the baseline writes in place). Whatever disturbs a batch makes it longer, so
-one that agrees is proof; up to four are taken. None: the workload has no time, and where all are three times as far
-beyond, even without what the kernel says that the worker's threads waited for a processor (which is no excuse, since a
-candidate can make its own threads wait), the candidate is found out. What a batch cannot show: work that is shared
-between its calls, or done for several at once on processors that a single call leaves idle.
+where ``beyond`` is what the baseline's quickest batch took beyond its own floor and samples, less what its threads
+waited for a processor (delivering results, writing them back to memory). What returning results takes is added where
+the baseline writes in place. Whatever disturbs a batch makes it longer, so one that agrees is proof. Up to three are
+taken; if all are three times as far beyond, even without what the kernel says that the worker's threads waited for a
+processor, the candidate is found out. Else up to three more with a quarter of the calls, which confirm less; where none
+of them agrees, the workload has no time. (Waiting is no excuse: a candidate can make its own threads wait.) What a
+batch cannot show: work that is shared between its calls, or done for several at once on processors that a single call
+leaves idle.
 """
 
 from __future__ import annotations
@@ -38,13 +41,13 @@ COPY_BYTES_PER_S = 0.5e9
 # Times beyond these limits are void; this many times beyond them, in every sample, they are no accident.
 ACCUSED_BEYOND = 3.0
 # A batch may take this share of the reported times more than they say, an empty call's gap and this much more, and this
-# many times what the baseline's batch took beyond the baseline's own times.
+# many times what the baseline's batch took beyond the baseline's own times, waiting for a processor apart.
 BATCH_SHARE, BATCH_SLACK_S, BATCH_FACTOR = 0.10, 0.25e-3, 1.5
 # Calls of a batch: so many that the slack is this share of the reported time, but no more than these; nor more than
 # take this long, at the rate of the slower side.
 BATCH_SLACK_SHARE, BATCH_CALLS_MOST, BATCH_MOST_S = 0.05, 16, 1.0
-# Batches of a process until one agrees.
-BATCHES_MOST = 4
+# Batches of one number of calls until one agrees; then as many with a fraction of the calls.
+BATCH_TRIES, FEWER_CALLS = 3, 4
 
 
 @dataclass(frozen=True)
@@ -188,7 +191,9 @@ class BatchJudge:
         """``baseline``: its batches on the same values. ``beside_s``: what a call of the candidate, and not of the
         baseline, takes beside its event: returning results."""
         baseline_floor_s = baseline_floor.batch_s(calls)
-        beyond = min(batch.clock_s for batch in baseline) - baseline_floor_s - calls * baseline_median_s
+        # Without what it waited: the baseline does not make its own threads wait.
+        quickest = min(batch.clock_s - (batch.waited_s or 0.0) for batch in baseline)
+        beyond = quickest - baseline_floor_s - calls * baseline_median_s
         slack = floor.gap_s + BATCH_SLACK_S + BATCH_FACTOR * max(beyond, 0.0) + calls * beside_s
         limit_s = slack + BATCH_SHARE * calls * median_s
         return cls(calls, median_s, floor.batch_s(calls), baseline_floor_s, limit_s)
@@ -208,7 +213,7 @@ class BatchJudge:
 
     def accusation(self, batches: Sequence[BatchSample]) -> str | None:
         """What a candidate does whose batches are all far beyond the limit, less what they waited; or None."""
-        if len(batches) < BATCHES_MOST or any(batch.waited_s is None for batch in batches):
+        if len(batches) < BATCH_TRIES or any(batch.waited_s is None for batch in batches):
             return None
         beyond = min(self.beyond_s(batch) - (batch.waited_s or 0.0) for batch in batches)
         if beyond <= ACCUSED_BEYOND * self.limit_s:
