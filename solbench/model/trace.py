@@ -91,7 +91,10 @@ class Timing(Value):
 
 
 class Trace(Value):
-    """One (solution, workload, target). Timing exists only beside PASSED: no time without a verdict."""
+    """One (solution, workload, target). Timing exists only beside PASSED: no time without a verdict.
+
+    ``card``: UUID of the card that it was taken on, which the header of its measurement set describes.
+    """
 
     schema_: Literal["solbench.trace.v1"] = Field(SCHEMA, alias="schema")
     definition: str
@@ -106,6 +109,12 @@ class Trace(Value):
     log: str = Field("", max_length=MAX_LOG_CHARS)
     correctness: Correctness | None = None
     timing: Timing | None = None
+    card: str | None = Field(None, min_length=1)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Like every record's; a trace of a target without cards does not speak of one."""
+        value = super().as_dict()
+        return value if self.card is not None else {name: value[name] for name in value if name != "card"}
 
     @model_validator(mode="after")
     def _presence(self) -> Self:
@@ -143,7 +152,11 @@ class Protocol(Value):
 
 
 class SetHeader(Value):
-    """First line of a measurement set: environment and device of everything below it."""
+    """First line of a measurement set: environment and device of everything below it.
+
+    ``device`` is what all ``cards`` have in common; each of them adds its ``uuid``, place and floors. No cards: a
+    target without, such as a cpu. ``floor_s``: time of an empty launch, the lowest of the cards'.
+    """
 
     schema_: Literal["solbench.measurement-set.v1"] = Field(SET_SCHEMA, alias="schema")
     target: str
@@ -154,3 +167,16 @@ class SetHeader(Value):
     floor_s: float = Field(ge=0)
     clocks: Literal["locked", "unlocked"]
     hardware: dict[str, Any] | None = None
+    cards: tuple[dict[str, Any], ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Like every record's; without cards it does not speak of them."""
+        value = super().as_dict()
+        return value if self.cards else {name: value[name] for name in value if name != "cards"}
+
+    @model_validator(mode="after")
+    def _distinct_cards(self) -> Self:
+        uuids = [card.get("uuid") for card in self.cards]
+        if not all(isinstance(uuid, str) and uuid for uuid in uuids) or len(set(uuids)) < len(uuids):
+            raise ValueError("cards: each needs a uuid of its own")
+        return self
