@@ -72,6 +72,17 @@ def unsupported_dtype(definition: Definition, supported: frozenset[str]) -> str 
     return None
 
 
+@dataclass(frozen=True)
+class Shared:
+    """Memory for the tensors of a workload: a memory file, or beside one of no use device memory by its handle."""
+
+    descriptor: int
+    handle: str | None = None
+
+    def close(self) -> None:
+        os.close(self.descriptor)
+
+
 def create(size: int) -> int:
     """Descriptor of a new zeroed memory file of ``size`` bytes whose length is sealed. The caller closes it."""
     handle = os.memfd_create("solbench-arena", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)

@@ -26,16 +26,19 @@ _FILES = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alte
 _PACKAGE = Path(__file__).resolve().parents[1]
 
 
-def command(reads: Iterable[Path | str] = (), writes: Iterable[Path | str] = ()) -> list[str]:
+def command(
+    reads: Iterable[Path | str] = (), writes: Iterable[Path | str] = (), devices: Iterable[Path | str] = ()
+) -> list[str]:
     """Start of a command line that runs what follows it in new namespaces, as their first process.
 
-    ``reads`` and ``writes``: further paths that are there, in the same places. It dies with the thread that starts it.
+    ``reads`` and ``writes``: further paths that are there, in the same places; so are the device nodes ``devices``. It
+    dies with the thread that starts it.
     """
     arguments = [shutil.which("bwrap") or "bwrap"]
     arguments += ["--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"]
     arguments += ["--disable-userns", "--cap-drop", "ALL", "--as-pid-1", "--die-with-parent", "--hostname", "solbench"]
     size = str(_FOLDER_BYTES)
-    arguments += ["--proc", "/proc", "--dev", "/dev", "--size", size, "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]
+    arguments += ["--proc", "/proc", "--dev", "/dev", "--size", size, "--tmpfs", "/dev/shm"]
     arguments += ["--size", size, "--tmpfs", PRIVATE_FOLDER]
     for path in _SYSTEM:
         if os.path.islink(path):
@@ -46,7 +49,9 @@ def command(reads: Iterable[Path | str] = (), writes: Iterable[Path | str] = ())
         arguments += ["--ro-bind-try", path, path]
     for path in map(str, writes):
         arguments += ["--bind", path, path]
-    return [*arguments, "--remount-ro", "/"]
+    for path in map(str, devices):
+        arguments += ["--dev-bind", path, path]
+    return [*arguments, "--remount-ro", "/dev", "--remount-ro", "/"]
 
 
 def _installations() -> list[str]:

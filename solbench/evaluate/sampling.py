@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import os
 import random
+import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from solbench import canonical
 from solbench.corpus.load import Problem
 from solbench.evaluate import arena
+from solbench.evaluate.arena import Shared
 from solbench.evaluate.processes import Referee
 from solbench.evaluate.timing import Floor, Judge, Sample, impossible
 from solbench.evaluate.workers import Scheduling, Tampering, Worker, WorkerFailure, nonce, same_scheduling, scheduling
@@ -26,6 +29,9 @@ from solbench.model.workload import Constant, ScalarInput, Workload
 MIN_WARMUPS, MAX_WARMUPS = 2, 4
 # Void samples are taken again until there are this many times the wanted number, and at least so many.
 MAX_ROUNDS_FACTOR, MAX_ROUNDS_LEAST = 4, 12
+# A flush on a card may take this many times the median of solo ones and this much more; a sample after a longer one is
+# void, and a candidate with more than this share of such flushes keeps the card busy between its calls.
+SOLO_FLUSHES, FLUSH_FACTOR, FLUSH_SLACK_S, BUSY_SHARE = 30, 1.5, 0.2e-3, 0.5
 _random = random.SystemRandom()
 
 
@@ -97,26 +103,30 @@ def run_workload(
     plan: arena.Layout,
     axes: dict[str, int],
     referee: Referee,
-    memory: int,
+    memory: Shared,
     candidate: Side,
     baseline: Side,
     samples: int,
     limits: Limits,
+    flush_limit_s: float | None = None,
 ) -> Sampled:
     """Run the whole protocol for one workload in one pair of workers, both frozen at entry and at return.
 
+    ``flush_limit_s``: how long a flush may take, see :func:`measure_flush`; None where it is not looked at.
     Raises :class:`WorkerFailure` (the candidate's verdict), :class:`RefereeFailure`, :class:`BaselineFailure`.
     """
     secret = nonce()
     opening = {
         "op": "workload", "definition": problem.definition.as_dict(), "workload": workload.as_dict(),
         "folder": str(problem.path.resolve()), "slots": [slot.as_dict() for slot in plan.slots], "size": _size(plan),
+        "handle": memory.handle,
     }  # fmt: skip
-    referee.ask(opening, limits.reference_s, (memory,))
+    referee.ask(opening, limits.reference_s, (memory.descriptor,))
     sides = (candidate, baseline)
     for side in sides:
-        _guard(side, lambda side: _open(side, problem, workload, plan, axes, limits), side is baseline)
+        _guard(side, lambda side: _open(side, problem, workload, plan, axes, memory, limits), side is baseline)
     counter = 0
+    flushes: list[bool] = []
 
     def play(stress: int | None, keep: bool) -> None:
         nonlocal counter
@@ -127,16 +137,18 @@ def run_workload(
         scalars = None if stress is None else _scalars(problem, workload, workload.stress_rounds[stress].inputs)
         _random.shuffle(turns)
         for side in turns:
-            referee.ask({"op": "arm", "byte": _random.randrange(2, 256)}, limits.reference_s)
-            _guard(side, lambda side: _turn(side, referee, baseline, limits, keep, scalars), side is baseline)
+            armed = referee.ask({"op": "arm", "byte": _random.randrange(2, 256)}, limits.reference_s)
+            flushes.append(flush_limit_s is None or armed["flush_s"] <= flush_limit_s)
+            turn = partial(_turn, referee=referee, baseline=baseline, limits=limits)
+            _guard(side, partial(turn, round_=_Round(keep, scalars, flushes[-1])), side is baseline)
 
     warmups = _random.randint(MIN_WARMUPS, MAX_WARMUPS)
     for _ in range(warmups):
         play(None, keep=False)
     schedule: list[int | None] = [*range(len(workload.stress_rounds)), *([None] * samples)]
     _random.shuffle(schedule)
-    for stress in schedule:
-        play(stress, keep=stress is None)
+    for number in schedule:
+        play(number, keep=number is None)
     taken = samples
     while True:
         judge = Judge.of(candidate.floor, baseline.all_calls, plan.output_bytes)
@@ -146,6 +158,9 @@ def run_workload(
             break
         play(None, keep=True)
         taken += 1
+    if flushes.count(False) > BUSY_SHARE * len(flushes):
+        busy = f"{flushes.count(False)} of {len(flushes)} flushes found the card busy: a kernel runs on between calls"
+        raise WorkerFailure(Status.REWARD_HACK, busy)
     for side in sides:
         _guard(side, lambda side: _close(side, limits), side is baseline)
     referee.ask({"op": "close"}, limits.reference_s)
@@ -167,27 +182,37 @@ def measure_floor(worker: Worker, referee: Referee, count: int, limits: Limits) 
     """Floor of an empty candidate whose worker is loaded and frozen: ``count`` samples on a flushed cache."""
     worker.thaw()
     message = {"op": "workload", "slots": [], "size": arena.ALIGNMENT, "heap_bytes": 0, "inputs": [], "outputs": []}
-    worker.send({**message, "scalars": {}, "axes": {}})
+    worker.send({**message, "scalars": {}, "axes": {}, "handle": None})
     worker.wait("ready", time.monotonic() + limits.load_s)
     worker.freeze()
     samples = []
     for number in range(count + 2):
-        referee.ask({"op": "flush"}, limits.reference_s)
+        referee.ask({"op": "flush", "times": 1}, limits.reference_s)
         sample, _ = _call(worker, number, time.monotonic() + limits.call_s)
         worker.freeze()
         samples.append(sample)
     return Floor.of(samples[2:])
 
 
+def measure_flush(referee: Referee, limits: Limits) -> float:
+    """Seconds that a flush may take on a card with nothing else on it, by flushes before any candidate is there."""
+    referee.ask({"op": "flush", "times": SOLO_FLUSHES}, limits.reference_s)
+    solo = referee.ask({"op": "flush", "times": SOLO_FLUSHES}, limits.reference_s)["flush_s"]
+    return FLUSH_FACTOR * statistics.median(solo) + FLUSH_SLACK_S
+
+
 def _open(
-    side: Side, problem: Problem, workload: Workload, plan: arena.Layout, axes: dict[str, int], limits: Limits
-) -> None:
+    side: Side, problem: Problem, workload: Workload, plan: arena.Layout, axes: dict[str, int], memory: Shared,
+    limits: Limits,
+) -> None:  # fmt: skip
     definition = problem.definition
     message = {
         "op": "workload",
         "slots": [slot.as_dict() for slot in plan.slots],
         "size": _size(plan),
-        "heap_bytes": arena.heap_bytes(plan),
+        "handle": memory.handle,
+        # A card's temporaries are not in the heap, and their allocator keeps them.
+        "heap_bytes": arena.heap_bytes(plan) if memory.handle is None else 0,
         "inputs": [[name, spec.dtype if spec.shape is None else "tensor"] for name, spec in definition.inputs.items()],
         "outputs": list(definition.outputs),
         "scalars": _scalars(problem, workload, {}),
@@ -202,9 +227,16 @@ def _open(
         raise _fault(reply.frame["fault"])
 
 
-def _turn(
-    side: Side, referee: Referee, baseline: Side, limits: Limits, keep: bool, scalars: dict[str, Any] | None
-) -> None:
+@dataclass(frozen=True)
+class _Round:
+    """Whether it is a timed one, scalars of its own, and whether the card was idle before it."""
+
+    keep: bool
+    scalars: dict[str, Any] | None
+    alone: bool
+
+
+def _turn(side: Side, referee: Referee, baseline: Side, limits: Limits, round_: _Round) -> None:
     """One call on armed memory, and the check of what it left there."""
     worker = side.worker
     # Looked at for the baseline too: what precedes a call is the same on both sides, to the last microsecond.
@@ -213,7 +245,7 @@ def _turn(
     side.calls += 1
     limit_s = limits.first_call_s if side.calls == 1 else limits.call_s
     deadline = time.monotonic() + limit_s
-    sample, at_ns = _call(worker, side.calls, deadline, scalars)
+    sample, at_ns = _call(worker, side.calls, deadline, round_.scalars)
     deliver_s = None
     if side.returns:
         delivered = worker.wait("delivered", deadline)
@@ -241,9 +273,9 @@ def _turn(
         raise CheckFailure(status, str(verdict["reason"] or status.value), side.rounds, tuple(checks))
     for check in checks:
         side.checks[check.output] = merge(side.checks.get(check.output), check)
-    sample = replace(sample, deliver_s=deliver_s)
+    sample = replace(sample, deliver_s=deliver_s, alone=round_.alone)
     side.all_calls.append(sample)
-    if keep:
+    if round_.keep:
         side.samples.append(sample)
 
 
@@ -271,7 +303,10 @@ def _call(worker: Worker, number: int, deadline: float, scalars: dict[str, Any] 
     event_ns = frame.get("event_ns")
     if isinstance(event_ns, bool) or not isinstance(event_ns, int) or abs(event_ns) > 10**15:
         raise WorkerFailure(Status.REWARD_HACK, "control channel: a time that is no number of nanoseconds")
-    return Sample(event_ns / 1e9, (reply.at_ns - start_ns) / 1e9), reply.at_ns
+    host_ns = frame.get("host_ns")
+    if host_ns is not None and (isinstance(host_ns, bool) or not isinstance(host_ns, int) or abs(host_ns) > 10**15):
+        raise WorkerFailure(Status.REWARD_HACK, "control channel: a time that is no number of nanoseconds")
+    return Sample(event_ns / 1e9, (reply.at_ns - start_ns) / 1e9, host_s=host_ns and host_ns / 1e9), reply.at_ns
 
 
 def _close(side: Side, limits: Limits) -> None:

@@ -14,6 +14,7 @@ SET_SCHEMA: Final = "solbench.measurement-set.v1"
 MAX_LOG_CHARS = 20_000
 
 Digest = Annotated[str, StringConstraints(pattern=DIGEST)]
+Method = Literal["cpu_clock", "cuda_event", "hip_event"]
 Seconds = Annotated[float, Field(gt=-1e9, lt=1e9)]
 
 
@@ -73,7 +74,7 @@ class Timing(Value):
     values. Cold cache is the declared state.
     """
 
-    method: Literal["cpu_clock", "cuda_event", "hip_event"]
+    method: Method
     cache_state: Literal["cold"] = "cold"
     flush_bytes: int = Field(ge=0)
     stop_reason: str
