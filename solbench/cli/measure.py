@@ -10,7 +10,9 @@ from solbench.errors import InputError
 
 
 @click.command()
-@click.option("--target", default="cpu", show_default=True, help="What to run on.")
+@click.option(
+    "--target", default="cpu", show_default=True, help="cpu, or the architecture of a card here: gfx1200, sm_90."
+)
 @click.option("--corpus", type=click.Path(path_type=Path), default=Path("problems"), show_default=True, help="Folder.")
 @click.option(
     "--candidates", multiple=True, default=("all",), show_default=True, metavar="all|NAME",
@@ -22,7 +24,9 @@ from solbench.errors import InputError
 @click.option("--protocol", "name", type=click.Choice(["quick", "full"]), default="quick", show_default=True)
 @click.option("--max-call", type=click.FloatRange(min=0.0001), default=0.25, show_default=True, help="Seconds a call.")
 @click.option("--unsandboxed", is_flag=True, help="Without namespaces and Landlock, for code you trust; traces say so.")
-@click.option("--no-calibrate", is_flag=True, help="Leave the machine model out of the header.")
+@click.option("--uuid", help="The card, on a GPU target.  [default: $GPU_LOCK_UUID, else the only card]")
+@click.option("--lock-dir", type=click.Path(path_type=Path), help="Folder of card locks.  [default: $GPU_LOCK_DIR]")
+@click.option("--no-calibrate", is_flag=True, help="On cpu: leave the machine model out of the header.")
 def measure(
     target: str,
     corpus: Path,
@@ -33,6 +37,8 @@ def measure(
     name: str,
     max_call: float,
     unsandboxed: bool,
+    uuid: str | None,
+    lock_dir: Path | None,
     no_calibrate: bool,
 ) -> None:
     """Measure solutions of a corpus and write a measurement set: a header, one trace a line, a footer.
@@ -43,24 +49,21 @@ def measure(
     from solbench.cli import printable
     from solbench.corpus.load import find_problems, load_corpus
     from solbench.device.calibrate import calibrate_cpu
-    from solbench.errors import UnsupportedError
     from solbench.evaluate.evaluation import protocol
     from solbench.evaluate.measure import measure as run
     from solbench.evaluate.session import Session
     from solbench.pipeline import parse_duration
 
-    if target != "cpu":
-        raise UnsupportedError(f"--target {target}: only cpu can be measured here")
     if out.suffix != ".jsonl":
         raise InputError(f"--out {out}", "must end in .jsonl")
     wanted = [part for entry in candidates for part in entry.split(",") if part]
     problems = find_problems(corpus, names) if names else load_corpus(corpus)
     budget_s = parse_duration(budget) if budget is not None else None
     hardware = None
-    if not no_calibrate:
+    if target == "cpu" and not no_calibrate:
         click.echo("  calibrating this cpu", err=True)
         hardware = calibrate_cpu()
-    with Session(unsandboxed=unsandboxed) as session:
+    with Session(target=target, unsandboxed=unsandboxed, uuid=uuid, lock_dir=lock_dir) as session:
         summary = run(
             problems,
             out,

@@ -15,7 +15,7 @@ from typing import Any
 
 from solbench.corpus.load import Problem, eager_solution
 from solbench.device import cpu
-from solbench.errors import InputError, UnsupportedError
+from solbench.errors import InputError
 from solbench.evaluate import arena, build, identity
 from solbench.evaluate.evaluation import evaluate, protocol
 from solbench.evaluate.processes import RefereeFailure
@@ -25,8 +25,9 @@ from solbench.model.solution import Solution
 from solbench.model.trace import Omission, Protocol, SetHeader, Status, Trace
 from solbench.model.workload import Workload
 
-# Bytes per second that no eager call on a plain cpu exceeds by much: what takes longer at this rate is not even tried.
-ASSUMED_BYTES_PER_S = 10e9
+# Bytes per second that no eager call on a plain cpu, or on a card, exceeds by much: what takes longer at this rate is
+# not even tried.
+ASSUMED_BYTES_PER_S = {"cpu": 10e9, "card": 10e12}
 Estimates = Mapping[tuple[str, str], float] | Callable[[Problem, Workload], float | None]
 
 
@@ -63,14 +64,12 @@ def measure(
     timed. Workloads above ``protocol.max_call_s`` are omitted, and so is what is left when ``budget_s`` is spent.
     ``hardware``: the machine model that goes into the header.
     """
-    if target != "cpu":
-        raise UnsupportedError(f"--target {target}: only cpu can be measured here")
     start = time.monotonic()
     say = progress or (lambda text: None)
     pairs = list(_pairs(problems, candidates))
     with ExitStack() as stack:
         if session is None:
-            session = stack.enter_context(Session())
+            session = stack.enter_context(Session(target=target))
         writer = stack.enter_context(Writer(out, header(session, target, protocol, hardware)))
         run = _Measurement(session, writer, protocol, target, estimates, say)
         if writer.finished:
@@ -99,9 +98,13 @@ def header(session: Session, target: str, protocol: Protocol, hardware: Mapping[
         protocol=protocol.model_copy(update={"isolation": session.isolation.names}),
         harness=identity.harness_digest(),
         environment=environment,
-        device={**cpu.identity(), "flush_bytes": session.flush_bytes, "floors": floors},
+        device={
+            **(session.card.identity() if session.card else cpu.identity()),
+            "flush_bytes": session.flush_bytes,
+            "floors": floors,
+        },
         floor_s=min(floor["event_s"] for floor in floors.values()),
-        clocks="unlocked",
+        clocks="locked" if session.card and session.card.clocks.locked else "unlocked",
         hardware=dict(hardware) if hardware is not None else None,
     )
 
@@ -188,7 +191,7 @@ class _Measurement:
         seconds = self._estimate(problem, workload)
         if seconds <= limit:
             return None
-        return f"over the cpu budget: estimated {seconds:.3g} s a call, limit {limit:g} s"
+        return f"over the {self.target} budget: estimated {seconds:.3g} s a call, limit {limit:g} s"
 
     def _estimate(self, problem: Problem, workload: Workload) -> float:
         """Seconds of one eager call, remembered for the other solutions of the problem; 0 where it cannot be told."""
@@ -206,8 +209,8 @@ class _Measurement:
             return given
         axes = workload.validate_against(problem.definition, f"{problem.key}/{workload.uuid}")
         plan = arena.layout(problem.definition, axes)
-        least = (plan.input_bytes + plan.output_bytes) / ASSUMED_BYTES_PER_S
-        if least > self.protocol.max_call_s or arena.needed_memory(plan) > arena.available_memory():
+        least = (plan.input_bytes + plan.output_bytes) / ASSUMED_BYTES_PER_S["card" if self.session.card else "cpu"]
+        if least > self.protocol.max_call_s or arena.needed_memory(plan) > self.session.available_memory():
             return least
         try:
             return self.session.estimate(problem, workload, self.protocol.max_call_s, 30.0)
