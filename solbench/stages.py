@@ -176,6 +176,7 @@ def measure(workspace: Workspace) -> str:
             protocol=protocol(parameters.protocol, max_call_s=parameters.max_call_s),
             estimates={case: ESTIMATE_OVER_BOUND * t_sol_s for case, t_sol_s in bounds.items()},
             budget_s=parameters.budget_s,
+            final=True,
             hardware=canonical.loads((workspace.root / "hardware" / "cpu.json").read_bytes(), "hardware/cpu.json"),
             session=session,
             progress=lambda line: print(f"  {line}", flush=True),

@@ -6,6 +6,8 @@ restarted after a failure. A failure of one workload never ends the run.
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -61,12 +63,16 @@ def evaluate(
     session: Session | None = None,
     limits: Limits | None = None,
     progress: Callable[[str], None] | None = None,
+    time_left: Callable[[], float] | None = None,
 ) -> Iterator[Trace]:
     """Yield one trace a workload (default: all of the problem), in order where one process suffices.
 
     ``baseline``: what the candidate's samples are interleaved with; default the reference run eagerly. ``session``:
     processes to share with other evaluations; without one, a session with ``limits`` is opened for this call.
     :class:`UnsupportedError` for a target that is not here; every fault of the candidate is a trace.
+
+    ``time_left``: seconds. Once there are none nothing more is begun, and after each process the workloads that would
+    not get through all of them in time are let go. They have no trace.
     """
     chosen = tuple(workloads) if workloads is not None else problem.workloads
     with ExitStack() as stack:
@@ -75,7 +81,7 @@ def evaluate(
         if session.target != target:
             raise UnsupportedError(f"--target {target}: this session is for {session.target}")
         run = _Run(session, problem, solution, baseline or eager_solution(problem.definition), target, protocol)
-        yield from run.traces(chosen, progress or (lambda text: None))
+        yield from run.traces(chosen, progress or (lambda text: None), time_left or (lambda: math.inf))
 
 
 @dataclass
@@ -93,6 +99,7 @@ class _Case:
     agreement_s: float = 0.0
     void: str | None = None
     log: str = ""
+    spent_s: float = 0.0
 
 
 class _Run:
@@ -119,7 +126,9 @@ class _Run:
         self._memory: Shared | None = None
         self._memory_of: Referee | None = None
 
-    def traces(self, workloads: Sequence[Workload], progress: Callable[[str], None]) -> Iterator[Trace]:
+    def traces(
+        self, workloads: Sequence[Workload], progress: Callable[[str], None], time_left: Callable[[], float]
+    ) -> Iterator[Trace]:
         reason = _unsupported(self.problem.definition, self.solution, self.target)
         if reason is not None:
             yield from (self._failed(workload, Status.UNSUPPORTED, reason) for workload in workloads)
@@ -137,9 +146,11 @@ class _Run:
             axes = workload.validate_against(self.problem.definition, f"{self.problem.key}/{workload.uuid}")
             cases.append(_Case(workload, axes, arena.layout(self.problem.definition, axes)))
         if cases:
-            yield from self._replicates(cases, progress)
+            yield from self._replicates(cases, progress, time_left)
 
-    def _replicates(self, cases: list[_Case], progress: Callable[[str], None]) -> Iterator[Trace]:
+    def _replicates(
+        self, cases: list[_Case], progress: Callable[[str], None], time_left: Callable[[], float]
+    ) -> Iterator[Trace]:
         available = self.session.available_memory()
         fitting = [case.plan.size for case in cases if arena.needed_memory(case.plan) <= available]
         size_bytes = max(fitting or [arena.ALIGNMENT])
@@ -149,14 +160,21 @@ class _Run:
                 if self.protocol.processes > 1:
                     self.session.renew()
                 for case in list(cases):
+                    if time_left() <= 0:
+                        return
+                    begun_s = time.monotonic()
                     progress(f"{case.workload.uuid} process {process + 1}/{self.protocol.processes}")
                     failure = self._attempt(case, process, size_bytes)
+                    case.spent_s += time.monotonic() - begun_s
                     if failure is not None:
                         cases.remove(case)
                         yield failure
                     elif last:
                         yield self._passed(case)
                 self._end_workers()
+                cases = _in_time(cases, (self.protocol.processes - process - 1) / (process + 1), time_left())
+                if not cases:
+                    return
         finally:
             self._end_workers()
             if self._memory is not None:
@@ -298,6 +316,16 @@ class _Run:
             f"threads: {self.session.threads}",
             f"start: {start}",
         )
+
+
+def _in_time(cases: list[_Case], factor: float, time_left_s: float) -> list[_Case]:
+    """The cases, in their order, that can take ``factor`` times as long again in the time that is left."""
+    kept = []
+    for case in cases:
+        if (needed_s := factor * case.spent_s) <= time_left_s:
+            kept.append(case)
+            time_left_s -= needed_s
+    return kept
 
 
 def _languages(target: str) -> frozenset[str]:

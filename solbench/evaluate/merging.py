@@ -56,11 +56,11 @@ def by_card(header: SetHeader) -> SetHeader:
     return header.model_copy(update={"device": shared, "cards": ({**own, "floor_s": header.floor_s},)})
 
 
-def require_same(header: SetHeader, other: SetHeader, where: str) -> None:
-    """:class:`InputError` naming ``where`` (that of ``header``) unless both may stand in one set."""
+def require_same(header: SetHeader, other: SetHeader, where: str, do: str = "they cannot be one set") -> None:
+    """:class:`InputError` naming ``where`` and what to ``do`` unless both may stand in one set."""
     for name in _SAME:
         if _stable(by_card(header), name) != _stable(by_card(other), name):
-            raise InputError(f"{where}: {name}", "differs; numbers of the two are not comparable")
+            raise InputError(f"{where}: {name}", f"differs; {do}")
 
 
 def united(headers: Sequence[SetHeader]) -> SetHeader:

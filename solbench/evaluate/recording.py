@@ -177,7 +177,7 @@ class Writer(Appender):
             found = [(path, *read_lines(path)) for path in sources]
             found += [(path, *_parsed(data, path)[:2]) for path, data in grown.items() if data]
             for path, header, _ in found:
-                require_same(header, self.header, f"{path} and what is measured now")
+                require_same(header, self.header, f"{path} and now", "name another file, or remove this one")
             self.header = united([*(header for _, header, _ in found), self.header])
             lines = [line for line in distinct(line for *_, lines in found for line in lines) if not is_left(line)]
             self.finished = {line.key for line in lines}

@@ -99,9 +99,9 @@ def isolation(unsandboxed: bool = False) -> Isolation:
     return Isolation(no_namespaces is None, landlock, no_namespaces or (None if landlock else "no Landlock"))
 
 
-def die_with_parent() -> None:
-    """SIGKILL for this process when the thread that started it ends."""
-    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+def die_with_parent(number: signal.Signals = signal.SIGKILL) -> None:
+    """The signal ``number`` for this process when the thread that started it ends."""
+    _libc.prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
 
 
 def set_dumpable(on: bool) -> None:

@@ -100,7 +100,7 @@ def test_a_complete_set_is_taken_back(tmp_path: Path) -> None:
 def test_another_header_is_refused(tmp_path: Path, change: dict[str, Any]) -> None:
     path = tmp_path / "set.jsonl"
     write(path)
-    with pytest.raises(InputError, match=rf"set\.jsonl and what is measured now: {next(iter(change))}: differs"):
+    with pytest.raises(InputError, match=rf"set\.jsonl and now: {next(iter(change))}: differs"):
         Writer(path, header(**change))
     assert len(read_set(path)[1]) == 2 and list(tmp_path.iterdir()) == [path]
 
