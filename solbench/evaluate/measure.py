@@ -16,7 +16,7 @@ from typing import Any
 
 from solbench.corpus.load import Problem
 from solbench.device import cpu
-from solbench.evaluate import build, identity
+from solbench.evaluate import compilers, identity
 from solbench.evaluate.evaluation import protocol
 from solbench.evaluate.jobs import Estimates, Job, Work, jobs, omission
 from solbench.evaluate.merging import BUDGET
@@ -114,11 +114,8 @@ def header(session: Session, target: str, protocol: Protocol, hardware: Mapping[
         **session.referee().environment,
         "system": f"{platform.system()} {platform.release()}",
         "libc": " ".join(platform.libc_ver()),
+        **compilers.titles(target if session.card else None),
     }
-    try:
-        environment["compiler"] = build.find_compiler().version
-    except build.BuildFailure:
-        environment["compiler"] = "none"
     floors = session.floors()
     return SetHeader(
         schema="solbench.measurement-set.v1",

@@ -193,7 +193,9 @@ class Session:
         key = solution.model_dump_json(include={"spec", "sources"})
         if key not in self._libraries:
             zygote = self.zygote(torch=False)
-            self._libraries[key] = build.build_library(solution, self.limits.compile_s, zygote, self.cache)
+            arch = None if self.card is None else self.target
+            limit_s = self.limits.compile_s
+            self._libraries[key] = build.build_library(solution, limit_s, zygote, self.cache, arch=arch)
         return self._libraries[key]
 
     def floor(self, native: bool) -> Floor:
