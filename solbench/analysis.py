@@ -78,7 +78,7 @@ def analyse(request: Request, timeout_s: float) -> Result:
         (folder / "out").mkdir()
         answers, fault = ask(
             "solbench.analysis_process:answers", asdict(request), folder, timeout_s=timeout_s,
-            memory_bytes=MEMORY_BYTES, cwd=Path.cwd(), torch=request.subject != "program",
+            memory_bytes=MEMORY_BYTES, reads=_read(request), cwd=Path.cwd(), torch=request.subject != "program",
         )  # fmt: skip
         if fault == "timeout":
             raise UndecidedError(f"{request.name}: no analysis after {timeout_s:g} s (--timeout)")
@@ -91,6 +91,12 @@ def analyse(request: Request, timeout_s: float) -> Result:
             case {"message": str(message), "exit_code": int(exit_code)}:
                 raise _Refused(message, exit_code)
         raise UndecidedError(f"{request.name}: the process gave no answer that can be read")
+
+
+def _read(request: Request) -> list[Path]:
+    """What the process is shown: the file, and what lies beside it or, a problem, below it."""
+    file = Path(request.file)
+    return [file] if request.subject == "problem" else [file, file.parent, file.resolve().parent]
 
 
 def _result(folder: Path) -> Result:

@@ -31,6 +31,8 @@ from solbench.model.workload import (
 # Of float64 scratch at a time: it stays in a core's cache, and PyTorch wakes no thread for it (its grain is 32,768
 # elements), which costs more than the work that a woken one takes over.
 CHUNK_ELEMENTS = 2**15
+# On a card, where a chunk costs launches: 128 MiB of float64 at a time.
+DEVICE_CHUNK_ELEMENTS = 2**24
 
 Tensors = Mapping[str, torch.Tensor]
 Outcome = tuple[Status, str | None, tuple[CheckResult, ...]]
@@ -44,7 +46,7 @@ def check_outputs(
     expected: Tensors,
     actual: Tensors,
 ) -> Outcome:
-    """Compare ``actual`` with ``expected`` under the workload's checks; both are CPU tensors by output name.
+    """Compare ``actual`` with ``expected`` under the workload's checks; both are tensors by output name, on one device.
 
     ``inputs``: the values of this round, which ``topk_routing`` recomputes the scores from. Returns the status (PASSED,
     INCORRECT_SHAPE for a wrong shape, layout or set of names, INCORRECT_DTYPE, INCORRECT_NUMERICAL), the reason of a
@@ -55,7 +57,7 @@ def check_outputs(
     status, reason = _form(definition, axes, expected)
     if reason is not None:
         raise InputError(f"{where}: expected", reason)
-    status, reason = _form(definition, axes, actual)
+    status, reason = _form(definition, axes, actual, expected)
     if reason is not None:
         return status, reason, ()
     results: list[CheckResult] = []
@@ -70,14 +72,18 @@ def check_outputs(
     return Status.INCORRECT_NUMERICAL, "; ".join(_explain(result) for result in failed), tuple(results)
 
 
-def _form(definition: Definition, axes: Mapping[str, int], outputs: Tensors) -> tuple[Status, str | None]:
+def _form(
+    definition: Definition, axes: Mapping[str, int], outputs: Tensors, beside: Tensors | None = None
+) -> tuple[Status, str | None]:
+    """What is wrong with the form of ``outputs``, which are on one device with ``beside``."""
     for name in outputs:
         if name not in definition.outputs:
             return Status.INCORRECT_SHAPE, f"{name}: is not an output"
     tensors: dict[str, Any] = {}
     for name in definition.outputs:
         tensor: Any = outputs.get(name)
-        if type(tensor) is not torch.Tensor or tensor.layout is not torch.strided or tensor.device.type != "cpu":
+        plain = type(tensor) is torch.Tensor and tensor.layout is torch.strided
+        if not plain or (beside is not None and tensor.device != beside[name].device):
             return Status.INCORRECT_SHAPE, f"{name}: is not there as a plain dense tensor"
         tensors[name] = tensor
     for name, spec in definition.outputs.items():
@@ -161,8 +167,13 @@ class _Tally:
 def _chunks(*tensors: torch.Tensor) -> Iterator[tuple[torch.Tensor, ...]]:
     """The same stretch of several contiguous tensors of one shape, flat."""
     flat = [tensor.reshape(-1) for tensor in tensors]
-    for start in range(0, flat[0].numel(), CHUNK_ELEMENTS):
-        yield tuple(tensor[start : start + CHUNK_ELEMENTS] for tensor in flat)
+    step = _chunk_elements(flat[0])
+    for start in range(0, flat[0].numel(), step):
+        yield tuple(tensor[start : start + step] for tensor in flat)
+
+
+def _chunk_elements(tensor: torch.Tensor) -> int:
+    return CHUNK_ELEMENTS if tensor.device.type == "cpu" else DEVICE_CHUNK_ELEMENTS
 
 
 def _numeric(
@@ -287,7 +298,7 @@ def _routing(
     bias = inputs[check.bias_input].double() if check.bias_input else torch.zeros((), dtype=torch.float64)
     chosen, weighed = _Tally(), _Tally()
     gating, ids, weights = gating.reshape(-1, experts), ids.reshape(-1, topk).long(), weights.reshape(-1, topk)
-    rows = max(1, CHUNK_ELEMENTS // experts)
+    rows = max(1, _chunk_elements(gating) // experts)
     for start in range(0, len(gating), rows):
         stretch = slice(start, start + rows)
         logits = gating[stretch].double()

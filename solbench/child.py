@@ -1,7 +1,8 @@
 """Cases run in a confined process of their own, one answer each, so that a crash or a hang loses one case only.
 
 Parent side: :func:`ask`. Child side: :func:`main`, which runs a generator ``function(request, folder)`` and writes down
-what it yields; it is confined before the function is imported. What it prints is in ``folder/log``.
+what it yields; it is confined before the function is imported, and where bubblewrap can make them it is in namespaces
+in which there is only what it was given. What it prints is in ``folder/log``.
 """
 
 from __future__ import annotations
@@ -13,24 +14,29 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from solbench.evaluate import sandbox
+from solbench.evaluate import namespaces, sandbox
 
 _PACKAGE_ROOT = str(Path(__file__).resolve().parents[1])
 _MAX_ANSWERS = 16 << 20
+# A working folder that is one of these, a home, or above one, is there and empty.
+_NEVER_WHOLE = ("/dev", "/etc", "/proc", "/run", "/sys", "/tmp", "/var")
+_SIGNALLED = 128  # what bubblewrap adds to the number of the signal that ended what it ran
 
 
 def ask(
     function: str, request: Mapping[str, Any], folder: Path, *, timeout_s: float, memory_bytes: int,
-    cwd: Path | None = None, torch: bool = True,
+    reads: Iterable[Path] = (), cwd: Path | None = None, torch: bool = True,
 ) -> tuple[list[Any], str | None]:  # fmt: skip
     """Answers of ``function`` (``module:name``) on ``request``, and how its process ended if not well: ``timeout``, or
     ``ended by SIGSEGV``, ``ended with exit code 7``.
 
     ``folder``: the only place where the process may write, and its working folder unless ``cwd`` is another.
+    ``reads``: files and folders that it is shown beside what Python needs; ``cwd`` is one of them. A folder that is a
+    home, or above one, is not.
     ``memory_bytes``: what it may map beside PyTorch, which it has loaded unless ``torch`` is false.
     """
     threads = len(os.sched_getaffinity(0))
@@ -43,16 +49,19 @@ def ask(
         f"sys.path.pop(0); main({str(folder.absolute())!r})"
     )
     fault = None
+    prefix = [] if namespaces.missing() else _namespaces(folder, [*reads, *([cwd] if cwd else [])], cwd or folder)
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "-I", "-B", "-c", code],
+            [*prefix, sys.executable, "-I", "-B", "-c", code],
             stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=cwd or folder,
             env=sandbox.environment(str(folder.absolute()), threads), start_new_session=True,
         )  # fmt: skip
     try:
         status = process.wait(timeout_s)
+        if prefix and status > _SIGNALLED:
+            status = _SIGNALLED - status
         if status != 0:
-            fault = f"ended by {signal.Signals(-status).name}" if status < 0 else f"ended with exit code {status}"
+            fault = f"ended with exit code {status}" if status > 0 else f"ended by {_name(-status)}"
     except subprocess.TimeoutExpired:
         fault = "timeout"
     finally:
@@ -60,6 +69,28 @@ def ask(
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
     return _answers(folder / "answers"), fault
+
+
+def _namespaces(folder: Path, reads: Iterable[Path], cwd: Path) -> list[str]:
+    """Start of the command line: ``folder`` to write to, ``reads`` under the names given and under their own."""
+    shown = [Path(_PACKAGE_ROOT, "solar")]
+    for path in reads:
+        shown += [place for place in (path.absolute(), path.resolve()) if not _too_much(place)]
+    return namespaces.command(reads=dict.fromkeys(shown), writes=[folder.absolute()], cwd=cwd.absolute(), first=False)
+
+
+def _too_much(path: Path) -> bool:
+    """Whether more than somebody's work is below ``path``: a home, what holds one, or a folder of the system's."""
+    home = os.path.expanduser("~")
+    whole = [Path(place) for place in (*_NEVER_WHOLE, *([os.path.realpath(home)] if os.path.isabs(home) else []))]
+    return any(path.resolve() in (place, *place.parents) for place in whole)
+
+
+def _name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def _answers(path: Path) -> list[Any]:

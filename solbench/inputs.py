@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -43,10 +44,12 @@ def draw(
     *,
     stress: StressRound | None = None,
     folder: Path | None = None,
+    device: str = "cpu",
 ) -> dict[str, Input]:
-    """All inputs of ``workload`` in declared order: contiguous CPU tensors in their declared dtypes, and scalars.
+    """All inputs of ``workload`` in declared order: contiguous tensors in their declared dtypes, and scalars.
 
-    ``axes``: every resolved axis. ``stress``: the round whose generators replace those of the inputs it names.
+    ``device``: where they are drawn and lie; the same seed gives other values on another kind of device. ``axes``:
+    every resolved axis. ``stress``: the round whose generators replace those of the inputs it names.
     ``folder``: the problem's, where ``safetensors`` inputs lie. ``custom`` inputs run code of the reference, so only
     trusted processes may draw.
     """
@@ -67,9 +70,10 @@ def draw(
             result[name] = _scalar(generator, spec, where)
             continue
         else:
-            source = torch.Generator().manual_seed(_key(seed, workload.uuid, label, name))
-            value = _tensor(generator, spec, resolve_shape(spec, dict(axes)), axes, source, where)
-        result[name] = _checked(value, spec, axes, where)
+            source = torch.Generator(device).manual_seed(_key(seed, workload.uuid, label, name))
+            with nullcontext() if device == "cpu" else torch.device(device):
+                value = _tensor(generator, spec, resolve_shape(spec, dict(axes)), axes, source, where)
+        result[name] = _checked(value, spec, axes, where).to(device)
     return result
 
 
@@ -96,7 +100,7 @@ def _checked(value: Any, spec: TensorSpec, axes: Mapping[str, int], where: str) 
         raise InputError(where, f"is a {type(value).__name__}, not a tensor")
     if tuple(value.shape) != shape or value.dtype != dtype:
         raise InputError(where, f"is {value.dtype} {list(value.shape)}, declared is {spec.dtype} {list(shape)}")
-    return value.detach().cpu().contiguous()
+    return value.detach().contiguous()
 
 
 def _tensor(

@@ -150,7 +150,7 @@ def measure(workspace: Workspace) -> str:
     from solbench.corpus.load import load_corpus
     from solbench.errors import UndecidedError
     from solbench.evaluate import sandbox
-    from solbench.evaluate.controls import run_controls
+    from solbench.evaluate.controls import controls_here
     from solbench.evaluate.evaluation import protocol
     from solbench.evaluate.measure import measure
     from solbench.evaluate.session import Session
@@ -179,8 +179,9 @@ def measure(workspace: Workspace) -> str:
             protocol=protocol(parameters.protocol, max_call_s=parameters.max_call_s),
             estimates={case: ESTIMATE_OVER_BOUND * t_sol_s for case, t_sol_s in bounds.items()},
             budget_s=parameters.budget_s,
+            final=True,
             hardware=hardware,
-            controls=run_controls(session, hardware, progress=say),
+            controls=controls_here(session, hardware, progress=say),
             session=session,
             progress=say,
         )

@@ -19,6 +19,7 @@ VERBS = {
     "evaluate": "Check and time one solution of a problem on a target.",
     "analyze": "Derive the bound of a problem, or of a plain PyTorch file, on a target.",
     "measure": "Measure a corpus on this machine into a measurement set.",
+    "measurements": "Put measurement sets together.",
     "verify": "Check a downloaded bundle: no GPU, no PyTorch needed.",
     "score": "Print the scores of a release, n of N.",
     "site": "Render the static site of a store.",

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("problem")
 @click.option("--solution", type=click.Path(path_type=Path), required=True, help="A .py, .cpp or solution.yaml.")
-@click.option("--target", default="cpu", show_default=True, help="What to run on.")
+@click.option(
+    "--target", default="cpu", show_default=True, help="cpu, or the architecture of a card here: gfx1200, sm_90."
+)
 @click.option("--workload", "uuids", multiple=True, metavar="ID", help="Only this workload; may be repeated.")
 @click.option("--json", "as_json", is_flag=True, help="Print the list of traces instead of the table.")
 @click.option("--trace-output", type=click.Path(path_type=Path), metavar="FILE", help="Also write traces, as JSONL.")
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
 @click.option("--replicates", type=click.IntRange(1, 100), default=1, show_default=True, help="Processes a side.")
 @click.option("--samples", type=click.IntRange(1, 1000), default=6, show_default=True, help="Samples a process.")
 @click.option("--unsandboxed", is_flag=True, help="Without namespaces and Landlock, for code you trust; traces say so.")
+@click.option("--uuid", help="The card, on a GPU target.  [default: $GPU_LOCK_UUID, else the only card]")
+@click.option("--lock-dir", type=click.Path(path_type=Path), help="Folder of card locks.  [default: $GPU_LOCK_DIR]")
 @click.option("--root", type=click.Path(path_type=Path), default=Path("problems"), show_default=True, help="Corpora.")
 def evaluate(
     problem: str,
@@ -49,6 +53,8 @@ def evaluate(
     replicates: int,
     samples: int,
     unsandboxed: bool,
+    uuid: str | None,
+    lock_dir: Path | None,
     root: Path,
 ) -> int:
     """Check and time a solution of PROBLEM: a key (AMD_AKA/torch2hip/l1n23_softmax), its last part, or a folder.
@@ -75,13 +81,13 @@ def evaluate(
     limits = Limits(compile_s=compile_timeout, load_s=compile_timeout, first_call_s=4 * timeout, call_s=timeout)
     say: Callable[[str], None] = lambda text: click.echo(f"  {printable(text)}", err=True)  # noqa: E731
     traces: list[Trace] = []
-    with Session(limits, unsandboxed=unsandboxed) as session:
+    with Session(limits, target=target, unsandboxed=unsandboxed, uuid=uuid, lock_dir=lock_dir) as session:
         counts = protocol("quick", processes=replicates, samples=samples)
         traces += run(found, candidate, workloads=chosen, target=target, protocol=counts, session=session, progress=say)
         timed = any(trace.timing is not None for trace in traces)
         floors = session.floors() if timed else {}
     floor_s = min((floor["event_s"] for floor in floors.values()), default=0.0)
-    scores = _scores(found, chosen, traces, floor_s, say)
+    scores = _scores(found, chosen, traces, floor_s, target, say)
     rows = [_row(trace, score) for trace, score in zip(traces, scores)]
     if trace_output is not None:
         trace_output.write_text("".join(json.dumps(trace.as_dict()) + "\n" for trace in traces), encoding="utf-8")
@@ -102,8 +108,9 @@ def _choose(problem: Problem, uuids: Iterable[str]) -> tuple[Workload, ...]:
 
 
 def _scores(
-    problem: Problem, workloads: Iterable[Workload], traces: list[Trace], floor_s: float, say: Callable[[str], None]
-) -> list[Score]:
+    problem: Problem, workloads: Iterable[Workload], traces: list[Trace], floor_s: float, target: str,
+    say: Callable[[str], None],
+) -> list[Score]:  # fmt: skip
     """Score of every trace; a bound that cannot be had is a reason, not an end."""
     from solbench.bounds import bounds_for, machine_here
     from solbench.errors import SolbenchError
@@ -111,7 +118,7 @@ def _scores(
 
     machine, reason = None, "no machine model"
     try:
-        machine = machine_here("cpu")
+        machine = machine_here(target)
     except (SolbenchError, OSError) as error:
         reason = f"no machine model: {error}"
     by_uuid = {workload.uuid: workload for workload in workloads}

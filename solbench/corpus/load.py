@@ -17,7 +17,7 @@ from typing import Any
 from solbench.corpus.document import read_json, read_json_lines, read_text, read_yaml
 from solbench.errors import InputError
 from solbench.model.definition import Definition
-from solbench.model.solution import SUFFIXES, Solution, SourceFile
+from solbench.model.solution import SUFFIXES, TARGETS, Solution, SourceFile
 from solbench.model.workload import NumericCheck, Workload
 
 WORKLOADS_SCHEMA = "solbench.workloads.v1"
@@ -102,7 +102,8 @@ def load_problem(path: Path, *, corpus: str | None = None) -> Problem:
 def load_solution(path: Path, definition: Definition) -> Solution:
     """A solution for ``definition``: a folder or ``solution.yaml`` / ``solution.json``, or one source file.
 
-    A bare ``.py`` file is ``pytorch``, a bare ``.cpp`` file ``cpp`` with binding ``c``; both export ``run``.
+    A bare ``.py`` file is ``pytorch``, a bare ``.cpp``, ``.hip`` or ``.cu`` file ``cpp``, ``hip_cpp`` or ``cuda_cpp``
+    with binding ``c``; all export ``run``.
     """
     path = Path(path)
     if path.is_dir():
@@ -262,10 +263,18 @@ def _files_below(folder: Path) -> list[str]:
     return sorted(names)
 
 
+# Language of a bare source file by its suffix, and what it is taken to be written for.
+_BARE = {
+    ".py": ("pytorch", TARGETS), **{suffix: ("cpp", ("cpu",)) for suffix in SUFFIXES["cpp"]},
+    ".hip": ("hip_cpp", tuple(name for name in TARGETS if name.startswith("gfx"))),
+    ".cu": ("cuda_cpp", tuple(name for name in TARGETS if name.startswith("sm_"))),
+}  # fmt: skip
+
+
 def _bare_solution(path: Path, definition: Definition) -> Solution:
-    language = "pytorch" if path.suffix in SUFFIXES["pytorch"] else "cpp" if path.suffix in SUFFIXES["cpp"] else None
+    language, targets = _BARE.get(path.suffix, (None, ()))
     if language is None:
-        raise InputError(str(path), "is neither solution.yaml, solution.json, a .py nor a .cpp file")
+        raise InputError(str(path), "is neither solution.yaml, solution.json, a .py, .cpp, .hip nor .cu file")
     name = re.sub(r"[^A-Za-z0-9._-]", "-", path.stem).lstrip("._-") or "solution"
     fields = {
         "name": name,
@@ -273,8 +282,9 @@ def _bare_solution(path: Path, definition: Definition) -> Solution:
         "author": "unknown",
         "spec": {
             "languages": [language],
+            "target_hardware": targets,
             "entry_point": f"{path.name}::run",
-            "binding": "c" if language == "cpp" else None,
+            "binding": None if language == "pytorch" else "c",
         },
         "sources": [{"path": path.name, "content": read_text(path)}],
     }

@@ -147,7 +147,7 @@ def _decide(corpus: Corpus, problem: Problem, rules: Target, probe: Probe) -> li
             request = {"problem": str(problem.path.resolve()), "workloads": remaining, "limit_bytes": probe.limit_bytes}
             answers, fault = ask(
                 "solbench.corpus.materialize:probed", request, Path(folder),
-                timeout_s=probe.timeout_s * len(remaining), memory_bytes=probe.memory_bytes,
+                timeout_s=probe.timeout_s * len(remaining), memory_bytes=probe.memory_bytes, reads=[problem.path],
             )  # fmt: skip
         for uuid, (reason, detail) in zip(remaining, answers):
             decided[uuid] = _decision(name, uuid, "probe", reason, detail)

@@ -73,6 +73,10 @@ class Driver:
     def observe(self, card: Card) -> Observation:
         raise NotImplementedError
 
+    def device_files(self, card: Card) -> tuple[str, ...]:
+        """Device nodes through which this card, and no other, is used. :class:`UndecidedError` when one is missing."""
+        raise NotImplementedError
+
     def level(self, card: Card) -> str | None:
         """Name of the performance level in force; None where the platform has none."""
         raise NotImplementedError
@@ -186,6 +190,14 @@ def refuse_busy(card: Card, seen: Observation, ours: Collection[int]) -> None:
 def foreign(seen: Observation, ours: Collection[int]) -> Iterator[Process]:
     """Processes on the card that are not of ``ours``, a desktop's included."""
     return (process for process in seen.processes or () if process.pid not in ours)
+
+
+def existing(paths: Sequence[str]) -> tuple[str, ...]:
+    """``paths``, which must all be there."""
+    for path in paths:
+        if not Path(path).exists():
+            raise UndecidedError(f"{path}: is not there; is the kernel driver loaded, and this user let in?")
+    return tuple(paths)
 
 
 def process_name(pid: int) -> str:

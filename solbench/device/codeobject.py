@@ -1,16 +1,22 @@
-"""Which architecture an AMDGPU code object was compiled for, read from its ELF header.
+"""Which architecture device code was compiled for: an AMDGPU code object, or what a host library carries.
 
-Format: "User Guide for AMDGPU Backend" of LLVM, ELF Code Object: ``e_machine`` 224, and EF_AMDGPU_MACH in the low eight
-bits of ``e_flags``.
+Formats: "User Guide for AMDGPU Backend" of LLVM, ELF Code Object: ``e_machine`` 224, and EF_AMDGPU_MACH in the low
+eight bits of ``e_flags``; "Clang Offload Bundler", in section ``.hip_fatbin``. The fat binaries in section
+``.nv_fatbin`` are read as nvcc 12 and 13 write them, of which there is no public description: anything else is an
+error.
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 
 from solbench.device.card import Card
 from solbench.errors import InputError, UnsupportedError
 
+# Device code objects in one library; more are no candidate's.
+MAX_PARTS = 4096
+_PAGE = 4096
 _EM_AMDGPU = 224
 _EF_AMDGPU_MACH = 0xFF
 _MACH = {
@@ -40,3 +46,89 @@ def require_arch(code: bytes, where: str, card: Card) -> None:
     built = arch(code, where)
     if built != card.arch:
         raise InputError(where, f"compiled for {built}, but the card is {card.arch}; compile it for the card")
+
+
+def library_archs(library: bytes, where: str) -> tuple[str, ...]:
+    """Architectures of the device code in a host shared library, sorted; empty when it carries none.
+
+    Of CUDA only machine code counts (``sm_90``): PTX would be compiled by the driver of whoever loads it.
+    :class:`InputError` for a library or a bundle that is not as described above.
+    """
+    try:
+        sections = dict(_sections(library, where))
+        hip = _bundled(sections.get(".hip_fatbin", b""), where)
+        cuda = _fatbins(sections.get(".nv_fatbin", b""), where)
+        return tuple(sorted({*hip, *cuda}))
+    except struct.error:
+        raise InputError(where, "device code that ends early") from None
+
+
+def require_library_arch(library: bytes, where: str, wanted: str) -> None:
+    """Raise :class:`InputError` when a host library carries device code, but none for ``wanted``."""
+    built = library_archs(library, where)
+    if built and wanted not in built:
+        raise InputError(where, f"compiled for {', '.join(built)}, but the card is {wanted}; compile it for the card")
+
+
+def _sections(library: bytes, where: str) -> Iterator[tuple[str, bytes]]:
+    """Names and contents of the sections of a 64-bit ELF file."""
+    if library[:6] != b"\x7fELF\x02\x01":
+        raise InputError(where, "not a 64-bit little-endian ELF file")
+    (table,) = struct.unpack_from("<Q", library, 40)
+    size, count, names = struct.unpack_from("<HHH", library, 58)
+    headers = [struct.unpack_from("<IIQQQQ", library, table + number * size) for number in range(count)]
+    strings = headers[names][4] if names < count else 0
+    for name, kind, _, _, offset, length in headers:
+        if kind != 8:  # SHT_NOBITS has none
+            text = library[strings + name : library.find(b"\0", strings + name)]
+            yield text.decode("ascii", "replace"), library[offset : offset + length]
+
+
+def _bundled(section: bytes, where: str) -> Iterator[str]:
+    """Architectures of the code objects in the bundles of one section, each of which starts on a page."""
+    start, used, parts = 0, len(section.rstrip(b"\0")), 0
+    while start < used:
+        if section.startswith(b"CCOB", start):
+            raise InputError(where, "its HIP code is compressed, which is not read; compile with --no-offload-compress")
+        if not section.startswith(b"__CLANG_OFFLOAD_BUNDLE__", start):
+            raise InputError(where, ".hip_fatbin holds no offload bundle")
+        (count,) = struct.unpack_from("<Q", section, start + 24)
+        parts += count
+        _few(parts, where)
+        place = end = start + 32
+        for _ in range(count):
+            offset, size, length = struct.unpack_from("<QQQ", section, place)
+            triple = section[place + 24 : place + 24 + length].decode("ascii", "replace")
+            place += 24 + length
+            end = max(end, start + offset + size, place)
+            if not triple.startswith("host"):
+                yield arch(section[start + offset : start + offset + min(size, 64)], f"{where}: {triple}")
+        start = (end + _PAGE - 1) // _PAGE * _PAGE
+
+
+def _fatbins(section: bytes, where: str) -> Iterator[str]:
+    """Architectures of the machine code in the fat binaries of one section, eight bytes aligned."""
+    start, used, parts = 0, len(section.rstrip(b"\0")), 0
+    while start < used:
+        if section.startswith(bytes(8), start):
+            start += 8
+            continue
+        if struct.unpack_from("<IHH", section, start) != (0xBA55ED50, 1, 16):
+            raise InputError(where, ".nv_fatbin holds something else than fat binaries of nvcc")
+        place = start + 16
+        start = place + struct.unpack_from("<Q", section, start + 8)[0]
+        while place < start:
+            kind, _, header_bytes, content_bytes = struct.unpack_from("<HHIQ", section, place)
+            (model,) = struct.unpack_from("<I", section, place + 28)
+            parts += 1
+            _few(parts, where)
+            if kind not in (1, 2) or header_bytes < 32:
+                raise InputError(where, f".nv_fatbin holds a part of unknown kind {kind}")
+            if kind == 2:  # 1 is PTX
+                yield f"sm_{model}"
+            place += header_bytes + content_bytes
+
+
+def _few(parts: int, where: str) -> None:
+    if parts > MAX_PARTS:
+        raise InputError(where, f"more than {MAX_PARTS} parts of device code")

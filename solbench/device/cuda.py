@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from solbench.device.card import Card, Driver, Observation, Process, process_name
+from solbench.device.card import Card, Driver, Observation, Process, existing, process_name
 from solbench.errors import UnsupportedError
 
 # Reasons that hold clocks below what load would ask for; the others are idleness and settings.
@@ -58,6 +58,10 @@ class Cuda(Driver):
             level=None,
             processes=self._processes(handle),
         )
+
+    def device_files(self, card: Card) -> tuple[str, ...]:
+        minor = self._call("nvmlDeviceGetMinorNumber", self._handle(card))
+        return existing(("/dev/nvidiactl", "/dev/nvidia-uvm", f"/dev/nvidia{minor}"))
 
     def level(self, card: Card) -> str | None:
         return None

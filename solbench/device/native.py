@@ -33,6 +33,8 @@ _SYMBOLS: dict[str, tuple[Any, ...]] = {
     "DeviceGetByPCIBusId": (POINTER(c_int), c_char_p),
     "DeviceGetAttribute": (POINTER(c_int), c_int, c_int),
     "DeviceSynchronize": (),
+    "RuntimeGetVersion": (POINTER(c_int),),
+    "MemGetInfo": (POINTER(c_size_t), POINTER(c_size_t)),
     "Malloc": (POINTER(c_void_p), c_size_t),
     "Free": (c_void_p,),
     "Memcpy": (c_void_p, c_void_p, c_size_t, c_int),
@@ -133,6 +135,18 @@ class Runtime:
 
     def synchronize(self) -> None:
         self._call("DeviceSynchronize")
+
+    def version(self) -> str:
+        """The runtime's version number, as it writes it (13000, 70253211)."""
+        value = c_int()
+        self._call("RuntimeGetVersion", ctypes.byref(value))
+        return str(value.value)
+
+    def available_bytes(self) -> int:
+        """Device memory of the current card that no process uses."""
+        free, total = c_size_t(), c_size_t()
+        self._call("MemGetInfo", ctypes.byref(free), ctypes.byref(total))
+        return free.value
 
     def allocate(self, size_bytes: int) -> int:
         return self._pointer("Malloc", size_bytes)

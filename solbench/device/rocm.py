@@ -6,7 +6,7 @@ import contextlib
 import io
 from typing import Any
 
-from solbench.device.card import Card, Driver, Observation, Process, process_name
+from solbench.device.card import Card, Driver, Observation, Process, existing, process_name
 from solbench.errors import UnsupportedError
 
 _LEVEL = "AMDSMI_DEV_PERF_LEVEL_"
@@ -59,6 +59,10 @@ class Rocm(Driver):
             level=self._told_level(handle),
             processes=self._processes(handle),
         )
+
+    def device_files(self, card: Card) -> tuple[str, ...]:
+        number = self._call("amdsmi_get_gpu_enumeration_info", self._handle(card))["drm_render"]
+        return existing(("/dev/kfd", f"/dev/dri/renderD{number}"))
 
     def level(self, card: Card) -> str | None:
         return str(self._call("amdsmi_get_gpu_perf_level", self._handle(card))).removeprefix(_LEVEL)

@@ -66,10 +66,11 @@ def layout(definition: Definition, axes: dict[str, int]) -> Layout:
     return Layout(tuple(slots), offset)
 
 
-def copies(plan: Layout, most: int) -> int:
+def copies(plan: Layout, most: int, available: int) -> int:
     """Copies of the slots that an arena holds for batches, at multiples of the layout's size: at most ``most``, as many
-    as fit :data:`BATCH_BYTES` and half of the memory that a sample leaves free; 1 where no second one does."""
-    free = available_memory() - needed_memory(plan)
+    as fit :data:`BATCH_BYTES` and half of what a sample leaves of the ``available`` bytes; 1 where no second one does.
+    """
+    free = available - needed_memory(plan)
     # Each copy is there three times: shared, the referee's own values, what the reference made of them.
     fitting = min(BATCH_BYTES // max(plan.size, 1), free // 2 // max(3 * plan.size, 1))
     return max(1, min(most, fitting))
@@ -88,6 +89,17 @@ def unsupported_dtype(definition: Definition, supported: frozenset[str]) -> str 
         if spec.shape is not None and spec.dtype not in supported:
             return spec.dtype
     return None
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Memory for the tensors of a workload: a memory file, or beside one of no use device memory by its handle."""
+
+    descriptor: int
+    handle: str | None = None
+
+    def close(self) -> None:
+        os.close(self.descriptor)
 
 
 def create(size: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -76,10 +77,24 @@ def _try(
     while True:
         found = [tuple(batch for batch in side.batches if batch.calls == calls) for side in (candidate, baseline)]
         if found[0]:
-            times = medians(kept)
-            beside_s = output_bytes / COPY_BYTES_PER_S if candidate.returns and not baseline.returns else 0.0
-            judge = BatchJudge.of(calls, candidate.floor, times[0], baseline.floor, times[1], found[1], beside_s)
+            judge = _judge(calls, candidate, baseline, kept, found[1], output_bytes)
             agreed = any(map(judge.admits, found[0]))
             if agreed or len(found[0]) >= BATCH_TRIES:
                 return Settled(judge, found[0], found[1], agreed, len(candidate.batches))
         take(calls)
+
+
+def _judge(
+    calls: int, candidate: Side, baseline: Side, kept: Pairs, found: tuple[BatchSample, ...], output_bytes: int
+) -> BatchJudge:
+    """Beside the event of a call, a batch shows what keeps the host busy with a card, and handing over its result."""
+    event_s, baseline_event_s = medians(kept)
+    host_s, baseline_host_s = (
+        statistics.median((sample.host_s or sample.event_s) - sample.event_s for sample in side)
+        for side in zip(*kept, strict=True)
+    )
+    returning_s = output_bytes / COPY_BYTES_PER_S if candidate.returns and not baseline.returns else 0.0
+    return BatchJudge.of(
+        calls, candidate.floor, event_s, baseline.floor, baseline_event_s + baseline_host_s, found,
+        max(host_s, 0.0) + returning_s,
+    )  # fmt: skip

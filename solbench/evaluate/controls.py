@@ -7,8 +7,8 @@ references as baselines. They are written for tensors on any device. What each m
 - ``copy``: half as many bytes as the last-level cache holds. At least the bytes that must cross the memory bus (stores
   that the machine model says may stay in the cache are free) over its peak bandwidth; at most 8 times what reading
   and writing them takes at that bandwidth.
-- ``sleep``: 10 ms, by the clock on a processor, by counting cycles at the highest clock on a card. At least that; at
-  most 2 ms more on a processor, 2.5 times as much on a card, whose clock may be lower.
+- ``sleep``: 10 ms, by the clock on a processor; on a card by a quarter more cycles than its first call counted in that
+  time. At least that; at most 2 ms more on a processor, 2.5 times as much on a card.
 - ``product``: of square matrices (float32, 1,024 rows; on a card bfloat16, 8,192 rows). At least 2 n^3 operations over
   the peak rate of that format; at most that over 0.2.
 - ``fill``: half of the last-level cache with one value that is only known at the call. At least its T_SOL: the bytes
@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from solar.errors import HardwareError
-from solar.hardware import Machine
+from solar.hardware import Machine, read
 from solbench.corpus.load import Problem
 from solbench.errors import InputError, UndecidedError
 from solbench.evaluate.evaluation import evaluate, protocol
@@ -40,7 +40,7 @@ from solbench.model.workload import Workload
 SAMPLES, TRIES = 5, 3
 EMPTY_EVENT_S, EMPTY_SLACK_S, SLACK_S = 1e-4, 10e-3, 5e-3
 COPY_FACTOR, PRODUCT_SHARE = 8.0, 0.2
-SLEEP_S, SLEEP_SLACK_S, SLEEP_FACTOR = 10e-3, 2e-3, 2.5
+SLEEP_S, SLEEP_SLACK_S, SLEEP_FACTOR, SLEEP_CYCLES = 10e-3, 2e-3, 2.5, 1.25
 
 _COPY = "def run(x, y):\n    y.copy_(x)\n"
 _FILL = "def run(x, y):\n    y.copy_(x.expand_as(y))\n"
@@ -50,11 +50,25 @@ import time
 
 import torch
 
+_cycles = 0
+
+
+def _cycles_of_a_sleep():
+    rates = []
+    for _ in range(10):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        torch.cuda._sleep(1_000_000)
+        torch.cuda.synchronize()
+        rates.append(1_000_000 / (time.perf_counter() - start))
+    return int({SLEEP_CYCLES} * {SLEEP_S} * max(rates))
+
 
 def run(x, y):
+    global _cycles
     if x.is_cuda:
-        properties = torch.cuda.get_device_properties(x.device)
-        torch.cuda._sleep(int({SLEEP_S} * 1e3 * properties.clock_rate))
+        _cycles = _cycles or _cycles_of_a_sleep()
+        torch.cuda._sleep(_cycles)
     else:
         time.sleep({SLEEP_S})
     y.copy_(x)
@@ -150,6 +164,21 @@ def run_controls(
                 break
         found.append(control)
     return tuple(found)
+
+
+def controls_here(
+    session: Session, hardware: Mapping[str, Any] | None, *, progress: Callable[[str], None] | None = None
+) -> tuple[Control, ...] | None:
+    """The controls of a session; None without a machine model: ``hardware``, or a card's packaged one."""
+    if hardware is None and session.target != "cpu":
+        try:
+            hardware = read(session.target).to_dict()
+        except HardwareError as error:
+            if progress is not None:
+                progress(f"controls are not run: {error}")
+    if hardware is None:
+        return None
+    return run_controls(session, hardware, target=session.target, progress=progress)
 
 
 def refuse(controls: Iterable[Control]) -> None:

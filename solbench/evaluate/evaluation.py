@@ -6,7 +6,8 @@ restarted after a failure. A failure of one workload never ends the run.
 
 from __future__ import annotations
 
-import os
+import math
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -15,9 +16,10 @@ from typing import Any
 from solbench.corpus.load import Problem, eager_solution
 from solbench.errors import UnsupportedError
 from solbench.evaluate import arena, build, identity, witnesses
-from solbench.evaluate.processes import RefereeFailure
+from solbench.evaluate.arena import Shared
+from solbench.evaluate.processes import Referee, RefereeFailure
 from solbench.evaluate.sampling import BaselineFailure, CheckFailure, Limits, Sampled, Side, merge, run_workload
-from solbench.evaluate.session import Session
+from solbench.evaluate.session import Session, is_native
 from solbench.evaluate.timing import BATCH_CALLS_MOST
 from solbench.evaluate.workers import Tampering, Worker, WorkerFailure
 from solbench.model.definition import Definition
@@ -84,21 +86,25 @@ def evaluate(
     session: Session | None = None,
     limits: Limits | None = None,
     progress: Callable[[str], None] | None = None,
+    time_left: Callable[[], float] | None = None,
 ) -> Iterator[Trace]:
     """Yield one trace a workload (default: all of the problem), in order where one process suffices.
 
     ``baseline``: what the candidate's samples are interleaved with; default the reference run eagerly. ``session``:
     processes to share with other evaluations; without one, a session with ``limits`` is opened for this call.
     :class:`UnsupportedError` for a target that is not here; every fault of the candidate is a trace.
+
+    ``time_left``: seconds. Once there are none nothing more is begun, and after each process the workloads that would
+    not get through all of them in time are let go. They have no trace.
     """
-    if target != "cpu":
-        raise UnsupportedError(f"--target {target}: only cpu can be evaluated here")
     chosen = tuple(workloads) if workloads is not None else problem.workloads
     with ExitStack() as stack:
         if session is None:
-            session = stack.enter_context(Session(limits))
+            session = stack.enter_context(Session(limits, target=target))
+        if session.target != target:
+            raise UnsupportedError(f"--target {target}: this session is for {session.target}")
         run = _Run(session, problem, solution, baseline or eager_solution(problem.definition), target, protocol)
-        yield from run.traces(chosen, progress or (lambda text: None))
+        yield from run.traces(chosen, progress or (lambda text: None), time_left or (lambda: math.inf))
 
 
 @dataclass
@@ -118,6 +124,7 @@ class _Case:
     batch_calls: list[int] = field(default_factory=list)
     void: str | None = None
     log: str = ""
+    spent_s: float = 0.0
 
 
 class _Run:
@@ -139,11 +146,15 @@ class _Run:
         self.target = target
         self.protocol = protocol
         self.solution_digest = identity.solution_digest(solution)
-        self.native = "cpp" in solution.spec.languages
+        self.native = is_native(solution)
         self._workers: dict[str, Worker] = {}
+        self._memory: Shared | None = None
+        self._memory_of: Referee | None = None
 
-    def traces(self, workloads: Sequence[Workload], progress: Callable[[str], None]) -> Iterator[Trace]:
-        reason = _unsupported(self.problem.definition, self.solution)
+    def traces(
+        self, workloads: Sequence[Workload], progress: Callable[[str], None], time_left: Callable[[], float]
+    ) -> Iterator[Trace]:
+        reason = _unsupported(self.problem.definition, self.solution, self.target)
         if reason is not None:
             yield from (self._failed(workload, Status.UNSUPPORTED, reason) for workload in workloads)
             return
@@ -160,41 +171,57 @@ class _Run:
             axes = workload.validate_against(self.problem.definition, f"{self.problem.key}/{workload.uuid}")
             cases.append(_Case(workload, axes, arena.layout(self.problem.definition, axes)))
         if cases:
-            yield from self._replicates(cases, progress)
+            yield from self._replicates(cases, progress, time_left)
 
-    def _replicates(self, cases: list[_Case], progress: Callable[[str], None]) -> Iterator[Trace]:
+    def _replicates(
+        self, cases: list[_Case], progress: Callable[[str], None], time_left: Callable[[], float]
+    ) -> Iterator[Trace]:
+        available = self.session.available_memory()
         if self.protocol.batches:
             for case in cases:
-                case.copies = arena.copies(case.plan, BATCH_CALLS_MOST)
-        memory = arena.create(max(case.copies * case.plan.size for case in cases))
+                case.copies = arena.copies(case.plan, BATCH_CALLS_MOST, available)
+        fitting = [case.copies * case.plan.size for case in cases if arena.needed_memory(case.plan) <= available]
+        size_bytes = max(fitting or [arena.ALIGNMENT])
         try:
             for process in range(self.protocol.processes):
                 last = process == self.protocol.processes - 1
                 if self.protocol.processes > 1:
                     self.session.renew()
                 for case in list(cases):
+                    if time_left() <= 0:
+                        return
+                    begun_s = time.monotonic()
                     progress(f"{case.workload.uuid} process {process + 1}/{self.protocol.processes}")
-                    failure = self._attempt(case, process, memory)
+                    failure = self._attempt(case, process, size_bytes)
+                    case.spent_s += time.monotonic() - begun_s
                     if failure is not None:
                         cases.remove(case)
                         yield failure
                     elif last:
                         yield self._passed(case)
                 self._end_workers()
+                cases = _in_time(cases, (self.protocol.processes - process - 1) / (process + 1), time_left())
+                if not cases:
+                    return
         finally:
             self._end_workers()
-            os.close(memory)
+            if self._memory is not None:
+                self._memory.close()
+                self._memory = None
 
-    def _attempt(self, case: _Case, process: int, memory: int) -> Trace | None:
+    def _attempt(self, case: _Case, process: int, size_bytes: int) -> Trace | None:
         """Sample one workload in the current pair of workers; the trace of its failure, or None."""
         workload = case.workload
-        needed, available = arena.needed_memory(case.plan), arena.available_memory()
-        if needed > available:
-            reason = f"memory: needs about {needed / 2**30:.2g} GiB, {available / 2**30:.2g} GiB are available"
-            return self._failed(workload, Status.UNSUPPORTED, reason)
         sides: dict[str, Side] = {}
         fresh = "candidate" not in self._workers
         try:
+            shared = self._memory is not None and self._memory_of is self.session.referee()
+            needed = arena.needed_memory(case.plan)
+            available = self.session.available_memory() + (size_bytes if shared and self.session.card else 0)
+            if needed > available:
+                reason = f"memory: needs about {needed / 2**30:.2g} GiB, {available / 2**30:.2g} GiB are available"
+                return self._failed(workload, Status.UNSUPPORTED, reason)
+            memory = self._shared(size_bytes)
             try:
                 sides["baseline"] = self._side("baseline", self.baseline, memory)
             except (WorkerFailure, build.BuildFailure) as error:
@@ -206,7 +233,7 @@ class _Run:
             before = self.session.observe()
             sampled = run_workload(
                 self.problem, workload, case.plan, case.axes, self.session.referee(), memory, sides["candidate"],
-                sides["baseline"], self.protocol, case.copies, self.session.limits,
+                sides["baseline"], self.protocol, case.copies, self.session.limits, self.session.flush_limit_s(),
             )  # fmt: skip
             observed = witnesses.observed(before, self.session.observe())
         except WorkerFailure as error:
@@ -228,9 +255,19 @@ class _Run:
         self._keep(case, process, sampled, observed, worker.without_folder(worker.log.text()))
         return None
 
-    def _side(self, name: str, solution: Solution, memory: int) -> Side:
+    def _shared(self, size_bytes: int) -> Shared:
+        """Memory for the tensors of every workload; on a card anew when the referee, whose memory it is, is new."""
+        if self._memory is not None and self.session.card and self._memory_of is not self.session.referee():
+            self._end_workers()
+            self._memory.close()
+            self._memory = None
+        if self._memory is None:
+            self._memory, self._memory_of = self.session.share(size_bytes), self.session.referee()
+        return self._memory
+
+    def _side(self, name: str, solution: Solution, memory: Shared) -> Side:
         """A side with its worker, started if it is not there, and the floor of its kind."""
-        floor = self.session.floor("cpp" in solution.spec.languages)
+        floor = self.session.floor(is_native(solution))
         if name in self._workers and not self._workers[name].alive():
             self._end(name)  # with its zygote, when another worker could not be stopped
         if name not in self._workers:
@@ -282,7 +319,7 @@ class _Run:
         if case.void is None:
             common["labels"] += (witnesses.label(case.agreement_s, case.batch_calls, case.copies, self.protocol),)
             timing = Timing(
-                method="cpu_clock", flush_bytes=self.session.flush_bytes,
+                method=self.session.method, flush_bytes=self.session.flush_bytes,
                 stop_reason=witnesses.in_one_line(case.stop_reasons),
                 candidate=tuple(case.candidate), baseline=tuple(case.baseline),
             )  # fmt: skip
@@ -317,27 +354,45 @@ class _Run:
         start = "a fresh interpreter a process" if self.protocol.processes > 1 else "forked from a warm interpreter"
         return (
             self.session.isolation.label,
+            *(self.session.card.labels if self.session.card else ()),
             f"baseline: {self.baseline.name}",
             f"threads: {self.session.threads}",
             f"start: {start}",
         )
 
 
-def _unsupported(definition: Definition, solution: Solution) -> str | None:
-    """Why this solution cannot run on the cpu target, or None."""
+def _in_time(cases: list[_Case], factor: float, time_left_s: float) -> list[_Case]:
+    """The cases, in their order, that can take ``factor`` times as long again in the time that is left."""
+    kept = []
+    for case in cases:
+        if (needed_s := factor * case.spent_s) <= time_left_s:
+            kept.append(case)
+            time_left_s -= needed_s
+    return kept
+
+
+def _languages(target: str) -> frozenset[str]:
+    """Languages that run on a target."""
+    if target == "cpu":
+        return frozenset({"pytorch", "cpp"})
+    return frozenset({"pytorch", "triton", "hip_cpp" if target.startswith("gfx") else "cuda_cpp"})
+
+
+def _unsupported(definition: Definition, solution: Solution, target: str) -> str | None:
+    """Why this solution cannot run on ``target``, or None. The reference itself is for every target."""
     spec = solution.spec
-    language = next((name for name in spec.languages if name not in ("pytorch", "cpp")), None)
+    language = next((name for name in spec.languages if name not in _languages(target)), None)
     if language is not None:
-        return f"language: {language} does not run on the cpu target"
-    if "cpp" in spec.languages and spec.binding != "c":
-        return "language: cpp needs binding 'c' (extern \"C\" pointers); binding 'torch' is not built here"
-    if "cpu" not in spec.target_hardware:
+        return f"language: {language} does not run on the {target} target"
+    if is_native(solution) and spec.binding != "c":
+        return f"language: {spec.languages[0]} needs binding 'c' (extern \"C\" pointers); 'torch' is not built here"
+    if target not in spec.target_hardware and solution != eager_solution(definition):
         return f"target: the solution is written for {', '.join(spec.target_hardware)}"
     dtype = arena.unsupported_dtype(definition, _DTYPES)
     if dtype is not None:
-        return f"dtype: {dtype} on the cpu target"
+        return f"dtype: {dtype} on the {target} target"
     for name, tensor in definition.inputs.items():
-        if tensor.shape is None and "cpp" in spec.languages and tensor.dtype not in _NATIVE_SCALARS:
+        if tensor.shape is None and is_native(solution) and tensor.dtype not in _NATIVE_SCALARS:
             return f"dtype: scalar {name} of {tensor.dtype} has no C type"
     return None
 

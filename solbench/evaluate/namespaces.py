@@ -26,16 +26,23 @@ _FILES = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alte
 _PACKAGE = Path(__file__).resolve().parents[1]
 
 
-def command(reads: Iterable[Path | str] = (), writes: Iterable[Path | str] = ()) -> list[str]:
+def command(
+    reads: Iterable[Path | str] = (), writes: Iterable[Path | str] = (), devices: Iterable[Path | str] = (), *,
+    cwd: Path | str = PRIVATE_FOLDER, first: bool = True,
+) -> list[str]:  # fmt: skip
     """Start of a command line that runs what follows it in new namespaces, as their first process.
 
-    ``reads`` and ``writes``: further paths that are there, in the same places. It dies with the thread that starts it.
+    ``reads`` and ``writes``: further paths that are there, in the same places; so are the device nodes ``devices``. It
+    dies with the thread that starts it. ``cwd``: a folder that is there, empty unless it is among the others. ``first``
+    false: bubblewrap is the first process, so that what it runs is ended by signals as usual; its exit code is then 128
+    and the signal's number.
     """
     arguments = [shutil.which("bwrap") or "bwrap"]
     arguments += ["--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"]
-    arguments += ["--disable-userns", "--cap-drop", "ALL", "--as-pid-1", "--die-with-parent", "--hostname", "solbench"]
+    arguments += ["--disable-userns", "--cap-drop", "ALL", "--die-with-parent", "--hostname", "solbench"]
+    arguments += ["--as-pid-1"] if first else []
     size = str(_FOLDER_BYTES)
-    arguments += ["--proc", "/proc", "--dev", "/dev", "--size", size, "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]
+    arguments += ["--proc", "/proc", "--dev", "/dev", "--size", size, "--tmpfs", "/dev/shm"]
     arguments += ["--size", size, "--tmpfs", PRIVATE_FOLDER]
     for path in _SYSTEM:
         if os.path.islink(path):
@@ -46,15 +53,18 @@ def command(reads: Iterable[Path | str] = (), writes: Iterable[Path | str] = ())
         arguments += ["--ro-bind-try", path, path]
     for path in map(str, writes):
         arguments += ["--bind", path, path]
-    return [*arguments, "--remount-ro", "/"]
+    for path in map(str, devices):
+        arguments += ["--dev-bind", path, path]
+    return [*arguments, "--dir", str(cwd), "--remount-ro", "/dev", "--remount-ro", "/"]
 
 
 def _installations() -> list[str]:
-    """Folders of this interpreter, of the one that its environment was made from, and of the compiler, where they are
+    """Folders of this interpreter, of the one that its environment was made from, and of the compilers, where they are
     not the system's."""
-    programs = [sys.executable, shutil.which("g++")]
-    found = [sys.prefix, sys.base_prefix]
-    found += [os.path.dirname(os.path.dirname(os.path.realpath(program))) for program in programs if program]
+    from solbench.evaluate import compilers  # not for those inside, which have the standard library only
+
+    interpreter = os.path.dirname(os.path.dirname(os.path.realpath(sys.executable)))
+    found = [sys.prefix, sys.base_prefix, interpreter, *compilers.folders()]
     # A compiler in ~/bin is no reason to show what is in ~.
     home = os.path.join(os.path.expanduser("~"), "")
     return [path for path in dict.fromkeys(found) if not home.startswith(f"{path}/") and f"{path}/"[:5] != "/usr/"]

@@ -6,6 +6,7 @@ Every wait has a deadline. A process that dies or answers late is a :class:`Refe
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import socket
@@ -14,6 +15,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from solbench.errors import UndecidedError
 from solbench.evaluate import frames, freeze, sandbox
@@ -140,17 +142,23 @@ class Trusted:
 class Referee(Trusted):
     """The trusted process with the reference; see ``referee.py``."""
 
-    def __init__(self, threads: int, flush_bytes: int) -> None:
+    def __init__(self, threads: int, flush_bytes: int, device: Mapping[str, Any] | None = None) -> None:
+        """``device``: the card that it works on, see :mod:`solbench.evaluate.compute`; None is the host."""
         # No folder of its own, which a kill of this process would leave behind. Its idle threads must sleep at once: a
         # spinning one would take a processor from the call that is timed.
         environment = sandbox.environment("/nonexistent", threads)
         environment |= {"TMPDIR": tempfile.gettempdir(), "OMP_WAIT_POLICY": "PASSIVE"}
-        super().__init__("referee", f"{flush_bytes}", environment)
+        super().__init__("referee", f"{flush_bytes}, {json.dumps(device)!r}", environment)
 
     @property
     def environment(self) -> dict[str, str]:
         """What it computes with."""
-        return {name: str(value) for name, value in self.ready().items() if name != "ok"}
+        return {name: str(value) for name, value in self.ready()["environment"].items()}
+
+    @property
+    def flush_bytes(self) -> int:
+        """What a flush writes."""
+        return int(self.ready()["flush_bytes"])
 
     def ask(self, message: frames.Message, timeout_s: float, fds: tuple[int, ...] = ()) -> frames.Message:
         """Answer to one frame; :class:`RefereeFailure` when the reference failed, died or hung."""

@@ -1,34 +1,29 @@
 """Measurement sets on disk: JSONL, a header, one trace or omission a line, a footer with their number.
 
 While it is being written a set is ``<name>.jsonl.partial``: each line is appended whole and synced, so that a kill
-loses at most the record being made. The next writer drops a torn last line and goes on. The footer completes the set
-and gives it its name.
+loses at most the record being made. Processes that measure at the same time write a part each,
+``<name>.jsonl.part-<card>``. The next writer gathers all that is there into ``.partial``, without torn last lines, and
+goes on. The footer completes the set and gives it its name.
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import fcntl
 import json
 import os
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from solbench import canonical
 from solbench.errors import InputError, IntegrityError, UndecidedError
+from solbench.evaluate.merging import Key, Line, Record, by_card, distinct, is_left, require_same, united
 from solbench.model.trace import Omission, SetHeader, Trace
+from solbench.workspace import write_file
 
-Record = Trace | Omission
 MAX_LINE_BYTES = 4 << 20
-
-
-@dataclass(frozen=True)
-class Key:
-    """What a record is about; a set holds each at most once."""
-
-    problem: str
-    workload: str
-    solution: str
 
 
 def read_header(path: Path) -> SetHeader:
@@ -39,118 +34,258 @@ def read_header(path: Path) -> SetHeader:
 
 def read_set(path: Path) -> tuple[SetHeader, list[tuple[str, Record]]]:
     """Header and (problem key, record) of a complete set; :class:`InputError` when it is torn, short or doubled."""
-    lines = path.read_bytes().split(b"\n")
-    if lines.pop() != b"":
+    header, lines = read_lines(path)
+    return header, [(line.problem, line.record) for line in lines]
+
+
+def read_lines(path: Path) -> tuple[SetHeader, list[Line]]:
+    """Like :func:`read_set`, each record with its bytes."""
+    data = path.read_bytes()
+    if not data.endswith(b"\n"):
         raise InputError(str(path), "the last line is torn; the set is not complete")
-    header, records = _header(lines[0] if lines else b"", str(path)), []
-    if len(lines) < 2 or _parse(lines[-1], f"{path}: line {len(lines)}").get("record") != "footer":
+    header, lines, footer = _parsed(data, path)
+    if footer is None:
         raise InputError(str(path), "has no footer; the set is not complete")
-    for number, line in enumerate(lines[1:-1], start=2):
-        records.append(_record(line, f"{path}: line {number}"))
-    footer = _parse(lines[-1], f"{path}: line {len(lines)}")
-    if footer != {"record": "footer", "count": len(records)}:
-        raise InputError(f"{path}: line {len(lines)}", f"the footer must count {len(records)} records and say no more")
-    keys = [_key(problem, record) for problem, record in records]
-    if len(set(keys)) != len(keys):
+    if footer != {"record": "footer", "count": len(lines)}:
+        number = len(lines) + 2
+        raise InputError(f"{path}: line {number}", f"the footer must count {len(lines)} records and say no more")
+    if len({line.key for line in lines}) != len(lines):
         raise InputError(str(path), "two records are about the same workload and solution")
-    return header, records
+    known = {card["uuid"] for card in header.cards}
+    for line in lines:
+        if isinstance(line.record, Trace) and line.record.card is not None and line.record.card not in known:
+            raise InputError(f"{line.where}: card", "is not among the cards of the header")
+    return header, lines
 
 
-class Writer:
-    """Appends to one set, alone: a second writer is refused."""
+def merge_sets(paths: Sequence[Path], out: Path) -> tuple[int, int]:
+    """Write the complete sets ``paths`` as one set ``out``, sorted by problem, workload and solution, whole or not at
+    all. How many records it has, and on how many cards they were taken (0 where there is no card).
+
+    :class:`InputError` where sets are not comparable or contradict each other, or ``out`` is there and none of them.
+    """
+    if out.exists() and not any(out.samefile(path) for path in paths):
+        raise InputError(f"--out {out}", "is there already, and is none of the sets to merge")
+    found = [read_lines(path) for path in paths]
+    for path, (header, _) in zip(paths[1:], found[1:], strict=True):
+        require_same(header, found[0][0], f"{path} and {paths[0]}")
+    header = united([header for header, _ in found])
+    lines = distinct(line for _, lines in found for line in lines)
+    lines.sort(key=lambda line: (line.key.problem, line.key.workload, line.key.solution))
+    footer = _line({"record": "footer", "count": len(lines)})
+    try:
+        write_file(out, b"".join((_header_line(header), *(line.data for line in lines), footer)))
+    except OSError as error:
+        raise _unwritable(out, error) from None
+    return len(lines), len(header.cards)
+
+
+class Appender:
+    """A file of records that grows, alone: a second process is refused."""
 
     def __init__(self, path: Path, header: SetHeader) -> None:
-        """Create or resume ``<path>.partial``; ``finished`` are the records that are already there.
-
-        A complete set at ``path`` is taken back for resuming. :class:`InputError` when what is there was begun under
-        another header.
-        """
+        """Begin ``path``. Each trace is given the card of ``header``, if there is one."""
         self.path = path
-        self.partial = path.with_name(path.name + ".partial")
+        self.header = by_card(header)
         self.finished: set[Key] = set()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if path.exists():
-            _require_same(read_header(path), header, path)
-            os.rename(path, self.partial)
-        self._file: IO[bytes] = self.partial.open("a+b")
+        self._card = self.header.cards[0]["uuid"] if len(self.header.cards) == 1 else None
+        self._size = 0
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self._file.close()
-            raise UndecidedError(f"{self.partial}: another process is measuring into it") from None
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._handle = _lock(path)
+        except OSError as error:
+            raise _unwritable(path, error) from None
         try:
-            self.header = self._resume(header)
+            self._begin()
         except BaseException:
-            self._file.close()
+            self.close()
             raise
 
-    def _resume(self, header: SetHeader) -> SetHeader:
-        self._file.seek(0)
-        data = self._file.read()
-        whole = data[: data.rfind(b"\n") + 1]
-        if len(whole) != len(data):
-            self._file.truncate(len(whole))
-        lines = whole.split(b"\n")[:-1]
-        if not lines:
-            self._append({"record": "header", **header.as_dict()})
-            return header
-        begun = _header(lines[0], str(self.partial))
-        _require_same(begun, header, self.partial)
-        if len(lines) > 1 and _parse(lines[-1], str(self.partial)).get("record") == "footer":
-            lines.pop()
-            self._file.truncate(sum(len(line) + 1 for line in lines))
-        for number, line in enumerate(lines[1:], start=2):
-            self.finished.add(_key(*_record(line, f"{self.partial}: line {number}")))
-        return begun
+    def _begin(self) -> None:
+        if os.fstat(self._handle).st_size:
+            raise InputError(str(self.path), "is there already")
+        self._append(_header_line(self.header))
 
     def add(self, problem: str, record: Record) -> None:
-        """Append one record and sync it."""
-        key = _key(problem, record)
+        """Append one record and sync it. :class:`UndecidedError` when it cannot be written; nothing of it stays."""
+        if isinstance(record, Trace) and self._card is not None:
+            record = record.model_copy(update={"card": self._card})
+        key = Key(problem, record.workload, record.solution)
         if key in self.finished:
-            raise IntegrityError(f"{self.partial}: a second record of {key.problem}/{key.workload}/{key.solution}")
+            raise IntegrityError(f"{self.path}: a second record of {key}")
         kind = "trace" if isinstance(record, Trace) else "omission"
-        self._append({"record": kind, "problem": problem, **record.as_dict()})
+        self._append(_line({"record": kind, "problem": problem, **record.as_dict()}))
         self.finished.add(key)
 
-    def complete(self) -> None:
-        """Write the footer and give the set its name."""
-        self._append({"record": "footer", "count": len(self.finished)})
-        os.rename(self.partial, self.path)
-        handle = os.open(self.path.parent, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
     def close(self) -> None:
-        self._file.close()
+        """Let go of the file; one without so much as a header is removed."""
+        if self._handle < 0:
+            return
+        with contextlib.suppress(OSError):
+            if os.fstat(self._handle).st_size == 0:
+                os.unlink(self.path)
+        os.close(self._handle)
+        self._handle = -1
 
-    def __enter__(self) -> Writer:
+    def __enter__(self) -> Appender:
         return self
 
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _append(self, value: dict[str, Any]) -> None:
-        self._file.write(json.dumps(value, separators=(",", ":"), allow_nan=False, ensure_ascii=False).encode() + b"\n")
-        self._file.flush()
-        os.fsync(self._file.fileno())
+    def _append(self, line: bytes) -> None:
+        try:
+            _write(self._handle, line)
+            os.fsync(self._handle)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._handle, self._size)
+            raise _unwritable(self.path, error) from None
+        self._size += len(line)
 
 
-def _require_same(begun: SetHeader, header: SetHeader, path: Path) -> None:
-    for name in ("target", "protocol", "harness", "environment", "device"):
-        if _stable(begun, name) != _stable(header, name):
-            raise InputError(f"{path}: {name}", "differs from what is measured now; name another file, or remove it")
+class Writer(Appender):
+    """Writes the set at ``target``: gathers what earlier runs left of it, and goes on."""
+
+    def __init__(self, target: Path, header: SetHeader) -> None:
+        """``finished`` are the records that are already there: of a complete set at ``target``, of
+        ``<target>.partial``, of parts. Omissions for want of time are not among them, and are dropped.
+
+        :class:`InputError` when what is there was begun under another header, or has two records of one workload and
+        solution; :class:`UndecidedError` when another process is measuring into it, or it cannot be written.
+        """
+        self.target = target
+        super().__init__(target.with_name(f"{target.name}.partial"), header)
+
+    def _begin(self) -> None:
+        self.gather()
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def part(self, name: str) -> Path:
+        """Where another process of this run may append until the next :meth:`gather`."""
+        return self.target.with_name(f"{self.target.name}.part-{name}")
+
+    def gather(self) -> None:
+        """Bring what is there of this set into ``.partial``, and remove the parts."""
+        with contextlib.ExitStack() as stack:
+            sources = [self.target] if self.target.exists() else []
+            parts = sorted(self.target.parent.glob(f"{self.target.name}.part-*"))
+            handles = {self.path: self._handle, **{part: stack.enter_context(_held(part)) for part in parts}}
+            grown = {path: _whole_lines(handle) for path, handle in handles.items()}
+            found = [(path, *read_lines(path)) for path in sources]
+            found += [(path, *_parsed(data, path)[:2]) for path, data in grown.items() if data]
+            for path, header, _ in found:
+                require_same(header, self.header, f"{path} and now", "name another file, or remove this one")
+            self.header = united([*(header for _, header, _ in found), self.header])
+            lines = [line for line in distinct(line for *_, lines in found for line in lines) if not is_left(line)]
+            self.finished = {line.key for line in lines}
+            content = b"".join((_header_line(self.header), *(line.data for line in lines)))
+            if content != grown[self.path] or os.fstat(self._handle).st_size != len(content):
+                self._replace(content)
+            self._size = len(content)
+            for part in parts:
+                os.unlink(part)
+
+    def _replace(self, content: bytes) -> None:
+        """Give ``.partial`` this content, whole or not at all; the lock is held on the new file before it is there."""
+        # One fixed name: only who holds the lock writes it, and what a kill leaves of it is overwritten.
+        new = self.path.with_name(f"{self.path.name}.new")
+        try:
+            handle = os.open(new, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o644)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX)
+                _write(handle, content)
+                os.fsync(handle)
+                os.replace(new, self.path)
+            except BaseException:
+                os.close(handle)
+                os.unlink(new)
+                raise
+        except OSError as error:
+            raise _unwritable(self.path, error) from None
+        os.close(self._handle)
+        self._handle = handle
+
+    def complete(self) -> None:
+        """Write the footer and give the set its name."""
+        self._append(_line({"record": "footer", "count": len(self.finished)}))
+        os.replace(self.path, self.target)
+        handle = os.open(self.target.parent, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
-def _stable(header: SetHeader, name: str) -> Any:
-    """A field of the header without what is measured anew at every start."""
-    value = header.as_dict()[name]
-    return {key: item for key, item in value.items() if key != "floors"} if name == "device" else value
+def _lock(path: Path, flags: int = os.O_CREAT) -> int:
+    """Descriptor of ``path``, locked; :class:`UndecidedError` when another process has it."""
+    while True:
+        handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | flags, 0o644)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # It may have been replaced between opening and locking it.
+            if os.path.samestat(os.fstat(handle), os.stat(path)):
+                return handle
+        except BlockingIOError:
+            os.close(handle)
+            raise UndecidedError(f"{path}: another process is measuring into it") from None
+        except FileNotFoundError:
+            pass
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)
 
 
-def _key(problem: str, record: Record) -> Key:
-    return Key(problem, record.workload, record.solution)
+@contextlib.contextmanager
+def _held(path: Path) -> Iterator[int]:
+    handle = _lock(path, 0)
+    try:
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def _whole_lines(handle: int) -> bytes:
+    data = b""
+    while piece := os.pread(handle, 1 << 24, len(data)):
+        data += piece
+    return data[: data.rfind(b"\n") + 1]
+
+
+def _write(handle: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(handle, view) :]
+
+
+def _unwritable(path: Path, error: OSError) -> UndecidedError:
+    hint = "; free some space and run again, finished records are kept" if error.errno == errno.ENOSPC else ""
+    return UndecidedError(f"{path}: cannot be written: {error.strerror or error}{hint}")
+
+
+def _line(value: dict[str, Any]) -> bytes:
+    return json.dumps(value, separators=(",", ":"), allow_nan=False, ensure_ascii=False).encode() + b"\n"
+
+
+def _header_line(header: SetHeader) -> bytes:
+    return _line({"record": "header", **header.as_dict()})
+
+
+def _parsed(data: bytes, path: Path) -> tuple[SetHeader, list[Line], dict[str, Any] | None]:
+    """Header, records and footer (None without one) of whole lines."""
+    first, *rest = [line + b"\n" for line in data.split(b"\n")[:-1]] or [b""]
+    header, lines, footer = _header(first, str(path)), [], None
+    for number, line in enumerate(rest, start=2):
+        where = f"{path}: line {number}"
+        value = _parse(line, where)
+        if value.get("record") == "footer" and number == len(rest) + 1:
+            footer = value
+            continue
+        lines.append(_record(value, line, where))
+    return header, lines, footer
 
 
 def _parse(line: bytes, where: str) -> dict[str, Any]:
@@ -170,10 +305,9 @@ def _header(line: bytes, where: str) -> SetHeader:
     return SetHeader.load(value, f"{where}: line 1")
 
 
-def _record(line: bytes, where: str) -> tuple[str, Record]:
-    value = _parse(line, where)
+def _record(value: dict[str, Any], data: bytes, where: str) -> Line:
     kind, problem = value.pop("record", None), value.pop("problem", None)
     if not isinstance(problem, str) or kind not in ("trace", "omission"):
         raise InputError(where, "must be a trace or an omission and name its problem")
     contract: Any = Trace if kind == "trace" else Omission
-    return problem, contract.load(value, where)
+    return Line(problem, contract.load(value, where), data, where)

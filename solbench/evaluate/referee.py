@@ -5,7 +5,7 @@ It answers frames on one channel. A failure of the reference is an answer; a dea
 
 from __future__ import annotations
 
-import mmap
+import json
 import os
 import platform
 import socket
@@ -22,15 +22,17 @@ import torch
 from solbench.checks import check_outputs
 from solbench.corpus.reference import load_reference, named_outputs
 from solbench.errors import SolbenchError
-from solbench.evaluate import frames, sandbox
+from solbench.evaluate import frames, precision, sandbox
+from solbench.evaluate.compute import Gpu, Host, compute
+from solbench.evaluate.memory import Memory, Views
 from solbench.inputs import draw
 from solbench.model.definition import Definition
 from solbench.model.trace import Status
 from solbench.model.workload import Workload
 
 MAX_REASON = 4000
-# Rows of the square product of the preamble: long enough for every thread, short against the preamble.
-_WARM_ROWS = 512
+# Rows of the square product of the preamble: enough for every processor, short against the preamble.
+_WARM_ROWS, _WARM_ROWS_OF_A_CARD = 512, 4096
 _FLOATS = {
     name
     for name in ("float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
@@ -48,7 +50,6 @@ class _Case:
     workload: Workload
     axes: dict[str, int]
     run: Callable[..., Any]
-    memory: mmap.mmap
     shared_inputs: Tensors
     shared_outputs: Tensors
     folder: Path | None
@@ -58,11 +59,19 @@ class _Case:
 
 
 class Referee:
-    """State behind the channel: the cache flush buffers, the loaded reference, the current workload."""
+    """State behind the channel: the cache flush buffers, the loaded reference, the current workload.
 
-    def __init__(self, flush_bytes: int) -> None:
-        self._written = torch.zeros(max(flush_bytes, 8), dtype=torch.uint8)
-        self._read = torch.zeros(max(flush_bytes, 8) // 8, dtype=torch.int64)
+    ``place``: where calls run, with values, references and checks beside them.
+    """
+
+    def __init__(self, flush_bytes: int, place: Host | Gpu) -> None:
+        self.place = place
+        # On a card twice as much is read as written; on the host the written half is twice the last level already.
+        read_bytes = max(flush_bytes, 8) * (2 if isinstance(place, Gpu) else 1)
+        self._written = torch.zeros(max(flush_bytes, 8), dtype=torch.uint8, device=place.device)
+        self._read = torch.zeros(read_bytes // 8, dtype=torch.int64, device=place.device)
+        self._views = Views(torch, place.device)
+        self._shared: tuple[Memory, str] | None = None
         self._references: dict[str, Callable[..., Any]] = {}
         self._case: _Case | None = None
         # The workload once for each call of a batch: the same reference, slots and values of its own.
@@ -70,11 +79,14 @@ class Referee:
 
     def answer(self, message: Mapping[str, Any], fds: list[int]) -> dict[str, Any]:
         operation = message["op"]
+        if operation == "share":
+            return self._share(message["size"])
         if operation == "workload":
             return self._open(message, fds[0])
         if operation == "flush":
-            self._flush(0)
-            return {}
+            return {"flush_s": [self._flush(0) for _ in range(message["times"])]}
+        if operation == "available":
+            return {"bytes": self._available()}
         if operation == "estimate":
             return self._estimate(message)
         if operation == "warm":
@@ -105,20 +117,37 @@ class Referee:
         axes = workload.validate_against(definition, f"{definition.name}/{workload.uuid}")
         return definition, workload, axes, self._reference(definition)
 
+    def _share(self, size: int) -> dict[str, Any]:
+        """Device memory for all tensors of a workload, and the handle by which workers map it; the last is freed."""
+        assert isinstance(self.place, Gpu)
+        self._case = None
+        if self._shared is not None:
+            self.place.free(self._shared[1])
+            self._shared = None
+        torch.cuda.empty_cache()
+        self._shared = self.place.allocate(size)
+        return {"handle": self._shared[1]}
+
+    def _available(self) -> int:
+        """Bytes of device memory that nobody uses now, with what this process merely keeps for itself given back."""
+        assert isinstance(self.place, Gpu)
+        torch.cuda.empty_cache()
+        return self.place.runtime.available_bytes()
+
     def _open(self, message: Mapping[str, Any], arena: int) -> dict[str, Any]:
         self._case = None
         definition, workload, axes, run = self._parse(message)
-        memory = mmap.mmap(arena, message["size"])
+        memory = self.place.map(message["size"], arena, message["handle"])
         os.close(arena)
         views: dict[str, Tensors] = {"input": {}, "output": {}}
         for slot in message["slots"]:
-            views[slot["role"]][slot["name"]] = shared_view(memory, slot)
-        self._case = _Case(definition, workload, axes, run, memory, views["input"], views["output"], _folder(message))
+            views[slot["role"]][slot["name"]] = self._views.view(memory, slot)
+        self._case = _Case(definition, workload, axes, run, views["input"], views["output"], _folder(message))
         self._copies = [self._case]
-        for slots in message["copies"]:
+        for slots in message.get("copies", []):
             views = {"input": {}, "output": {}}
             for slot in slots:
-                views[slot["role"]][slot["name"]] = shared_view(memory, slot)
+                views[slot["role"]][slot["name"]] = self._views.view(memory, slot)
             copy = replace(
                 self._case, shared_inputs=views["input"], shared_outputs=views["output"], inputs={}, expected={}
             )
@@ -129,15 +158,16 @@ class Referee:
         """Fresh private inputs, and the outputs that the reference gives for a copy of them."""
         case.inputs, case.expected = {}, {}
         overrides = None if stress is None else case.workload.stress_rounds[stress]
-        inputs = draw(case.definition, case.workload, case.axes, seed, stress=overrides, folder=case.folder)
+        inputs = draw(
+            case.definition, case.workload, case.axes, seed, stress=overrides, folder=case.folder,
+            device=self.place.device,
+        )  # fmt: skip
         redrawn = overrides.inputs if overrides else {}
         for name in case.definition.persistent:
             if name not in redrawn:
                 inputs[name] = case.persistent.setdefault(name, inputs[name])
         case.inputs = inputs
-        start = time.perf_counter()
-        result = case.run(*(value.clone() if isinstance(value, torch.Tensor) else value for value in inputs.values()))
-        seconds = time.perf_counter() - start
+        result, seconds = self._run(case.run, inputs)
         outputs = named_outputs(case.definition, result)
         for name, shared in case.shared_outputs.items():
             if outputs[name].shape != shared.shape or outputs[name].dtype != shared.dtype:
@@ -156,9 +186,7 @@ class Referee:
             name = str(shared.dtype).removeprefix("torch.")
             # All ones is NaN in every IEEE-like format; elsewhere a byte that changes from sample to sample.
             raw_bytes(shared).fill_(0xFF if name in _FLOATS else byte)
-        if flush:
-            self._flush(byte)
-        return {}
+        return {"flush_s": self._flush(byte) if flush else None}
 
     def _check(self, case: _Case) -> dict[str, Any]:
         """Compare the very outputs in shared memory; also the inputs, which a candidate must leave as they were."""
@@ -179,29 +207,46 @@ class Referee:
             "mutated": mutated,
         }  # fmt: skip
 
-    def _flush(self, byte: int) -> None:
-        """Leave the last-level cache full of clean lines that no candidate knows."""
+    def _flush(self, byte: int) -> float:
+        """Leave the last-level cache full of clean lines that no candidate knows; seconds until the device was idle.
+
+        By the clock, not by events: a kernel of another process takes turns with this work, and between turns events
+        see nothing of it.
+        """
+        self.place.synchronize()
+        start = time.perf_counter()
         self._written.fill_(byte)
         self._read.sum()
+        self.place.synchronize()
+        return time.perf_counter() - start
+
+    def _run(self, run: Callable[..., Any], inputs: Mapping[str, Any]) -> tuple[Any, float]:
+        """Result of one call of the reference on copies of ``inputs``, and its seconds."""
+        copies = [value.clone() if isinstance(value, torch.Tensor) else value for value in inputs.values()]
+        self.place.synchronize()
+        start = time.perf_counter()
+        result = run(*copies)
+        self.place.synchronize()
+        return result, time.perf_counter() - start
 
     def _warm(self, seconds: float) -> dict[str, Any]:
-        """Keep the processors busy with products for that long: clocks and temperature as they are under load."""
-        left = torch.full((_WARM_ROWS, _WARM_ROWS), 1.0)
+        """Keep the device busy with products for that long: clocks and temperature as they are under load."""
+        rows = _WARM_ROWS if isinstance(self.place, Host) else _WARM_ROWS_OF_A_CARD
+        factor = torch.full((rows, rows), 1.0 / rows, device=self.place.device)
         end, products = time.monotonic() + seconds, 0
         while time.monotonic() < end:
-            torch.mm(left, left)
+            torch.mm(factor, factor)
+            self.place.synchronize()
             products += 1
         return {"products": products}
 
     def _estimate(self, message: Mapping[str, Any]) -> dict[str, Any]:
         """Seconds of the faster of two reference calls; one call when the first is clearly above ``enough_s``."""
         definition, workload, axes, run = self._parse(message)
-        inputs = draw(definition, workload, axes, 0, folder=_folder(message))
+        inputs = draw(definition, workload, axes, 0, folder=_folder(message), device=self.place.device)
         seconds = []
         for _ in range(2):
-            start = time.perf_counter()
-            run(*(value.clone() if isinstance(value, torch.Tensor) else value for value in inputs.values()))
-            seconds.append(time.perf_counter() - start)
+            seconds.append(self._run(run, inputs)[1])
             if seconds[0] > 4 * message["enough_s"]:
                 break
         return {"seconds": min(seconds)}
@@ -211,43 +256,50 @@ def _folder(message: Mapping[str, Any]) -> Path | None:
     return Path(message["folder"]) if message["folder"] is not None else None
 
 
-def shared_view(memory: mmap.mmap, slot: Mapping[str, Any]) -> torch.Tensor:
-    """The tensor of one slot over the mapped memory."""
-    dtype = getattr(torch, slot["dtype"])
-    if slot["nbytes"] == 0:
-        return torch.empty(slot["shape"], dtype=dtype)
-    part = memoryview(memory)[slot["offset"] : slot["offset"] + slot["nbytes"]]
-    return torch.frombuffer(part, dtype=torch.uint8).view(dtype).view(slot["shape"])
-
-
 def raw_bytes(tensor: torch.Tensor) -> torch.Tensor:
     """The bytes of a contiguous tensor as one uint8 vector."""
     return tensor.contiguous().reshape(-1).view(torch.uint8)
 
 
-def hello() -> dict[str, Any]:
+def environment(place: Host | Gpu) -> dict[str, Any]:
     """What the referee computes with: recorded as the environment of a measurement set."""
     versions = {"python": platform.python_version(), "torch": torch.__version__}
     for package in ("numpy", "triton"):
         module = sys.modules.get(package)
         if module is not None:
             versions[package] = str(module.__version__)
+    if isinstance(place, Gpu):
+        versions |= {
+            name: str(value) for name, value in vars(torch.version).items() if name in ("cuda", "hip") and value
+        }
+        versions["runtime"] = place.runtime.version()
+        if torch.backends.cudnn.is_available():
+            versions["cudnn" if torch.version.hip is None else "miopen"] = str(torch.backends.cudnn.version())
     return {
         **versions,
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
         "threads": str(torch.get_num_threads()),
-        "float32_matmul_precision": torch.get_float32_matmul_precision(),
+        **precision.settings(torch),
     }
 
 
-def main(channel_fd: int, flush_bytes: int) -> None:
-    """Answer frames until the orchestrator closes the channel."""
+def main(channel_fd: int, flush_bytes: int, device: str) -> None:
+    """Answer frames until the orchestrator closes the channel.
+
+    ``flush_bytes``: to write at each flush, more where the runtime knows of a larger cache. ``device``: JSON, see
+    :func:`solbench.evaluate.compute.compute`.
+    """
     sandbox.die_with_parent()
     sandbox.set_dumpable(False)
     channel = socket.socket(fileno=channel_fd)
-    torch.set_float32_matmul_precision("highest")
-    referee = Referee(flush_bytes)
-    frames.send(channel, {"ok": True, **hello()})
+    precision.set_full(torch)
+    place = compute(json.loads(device))
+    if place.device.startswith("cuda"):
+        torch.cuda.set_device(place.device)
+    if isinstance(place, Gpu):
+        flush_bytes = max(flush_bytes, 2 * (place.runtime.cache_bytes(place.index) or 0))
+    referee = Referee(flush_bytes, place)
+    frames.send(channel, {"ok": True, "flush_bytes": flush_bytes, "environment": environment(place)})
     while (received := frames.receive(channel)) is not None:
         message, fds = received
         if message["op"] == "end":

@@ -12,14 +12,17 @@ from __future__ import annotations
 
 import os
 import random
+import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from solbench import canonical
 from solbench.corpus.load import Problem
 from solbench.evaluate import arena, batches
+from solbench.evaluate.arena import Shared
 from solbench.evaluate.processes import Referee
 from solbench.evaluate.stopping import precise, stop_reason
 from solbench.evaluate.timing import (
@@ -40,6 +43,9 @@ MIN_WARMUPS, MAX_WARMUPS = 2, 4
 MAX_ROUNDS_FACTOR, MAX_ROUNDS_LEAST = 4, 12
 # Who prints more than that during a batch may have had to wait until its log was read.
 QUIET_BYTES = 1 << 15
+# A flush on a card may take this many times the median of solo ones and this much more; a sample after a longer one is
+# void, and a candidate with more than this share of such flushes keeps the card busy between its calls.
+SOLO_FLUSHES, FLUSH_FACTOR, FLUSH_SLACK_S, BUSY_SHARE = 30, 1.5, 0.2e-3, 0.5
 _random = random.SystemRandom()
 
 
@@ -72,7 +78,7 @@ class Side:
     def returns(self) -> bool:
         """Whether results are returned and copied afterwards, rather than written in place."""
         spec = self.solution.spec
-        return "cpp" not in spec.languages and not spec.destination_passing_style
+        return bool({"pytorch", "triton"} & set(spec.languages)) and not spec.destination_passing_style
 
 
 @dataclass(frozen=True)
@@ -114,29 +120,25 @@ def run_workload(
     plan: arena.Layout,
     axes: dict[str, int],
     referee: Referee,
-    memory: int,
+    memory: Shared,
     candidate: Side,
     baseline: Side,
     protocol: Protocol,
     copies: int,
     limits: Limits,
+    flush_limit_s: float | None = None,
 ) -> Sampled:
     """Run the whole protocol for one workload in one pair of workers, both frozen at entry and at return.
 
-    ``copies``: copies of the slots that ``memory`` holds, 1 for no batches.
+    ``copies``: copies of the slots that ``memory`` holds, 1 for no batches. ``flush_limit_s``: how long a flush may
+    take, see :func:`measure_flush`; None where it is not looked at.
     Raises :class:`WorkerFailure` (the candidate's verdict), :class:`RefereeFailure`, :class:`BaselineFailure`.
     """
-    shared = frozenset(problem.definition.persistent) - frozenset(problem.definition.in_place)
-    slots = [[slot.as_dict() for slot in arena.copy_slots(plan, number, shared)] for number in range(copies)]
-    places = {"slots": slots[0], "copies": slots[1:], "size": copies * _size(plan)}
-    opening = {
-        "op": "workload", "definition": problem.definition.as_dict(), "workload": workload.as_dict(),
-        "folder": str(problem.path.resolve()), **places,
-    }  # fmt: skip
-    referee.ask(opening, limits.reference_s, (memory,))
+    referee.ask(opening(problem, workload, plan, memory, copies), limits.reference_s, (memory.descriptor,))
     for side in (candidate, baseline):
-        _guard(side, lambda side: _open(side, problem, workload, plan, places, axes, limits), side is baseline)
-    rounds = _Rounds(problem, workload, referee, candidate, baseline, limits)
+        opened = partial(open_side, problem=problem, workload=workload, plan=plan, axes=axes, memory=memory)
+        _guard(side, partial(opened, limits=limits, copies=copies), side is baseline)
+    rounds = _Rounds(problem, workload, referee, candidate, baseline, limits, flush_limit_s)
     warmups = _random.randint(MIN_WARMUPS, MAX_WARMUPS)
     for _ in range(warmups):
         rounds.play(None, keep=False)
@@ -157,12 +159,15 @@ def run_workload(
         if enough or taken >= max(MAX_ROUNDS_FACTOR * least, MAX_ROUNDS_LEAST, most):
             break
         rounds.play(None, keep=True)
+    if rounds.flushes.count(False) > BUSY_SHARE * len(rounds.flushes):
+        busy = f"{rounds.flushes.count(False)} of {len(rounds.flushes)} flushes found the card busy"
+        raise WorkerFailure(Status.REWARD_HACK, f"{busy}: a kernel runs on between calls")
     kept = kept[:most]
     batch = None
     if len(kept) >= least:
         batch = batches.settle(rounds.batch, candidate, baseline, kept, copies, plan.output_bytes)
     for side in (candidate, baseline):
-        _guard(side, lambda side: _close(side, limits), side is baseline)
+        _guard(side, partial(close_side, limits=limits), side is baseline)
     referee.ask({"op": "close"}, limits.reference_s)
     void = None
     if len(kept) < least:
@@ -174,8 +179,7 @@ def run_workload(
         void = f"not timed: none of {batch.count} batches of calls in a row agrees with the samples' times "
         void += "(is the machine busy?)"
     return Sampled(
-        tuple(pair[0] for pair in kept), tuple(pair[1] for pair in kept),
-        batch, warmups, candidate.rounds,
+        tuple(pair[0] for pair in kept), tuple(pair[1] for pair in kept), batch, warmups, candidate.rounds,
         tuple(candidate.checks.values()), stop_reason(kept, taken, protocol), judge.agreement_s, void,
     )  # fmt: skip
 
@@ -184,10 +188,14 @@ class _Rounds:
     """Plays rounds of one workload: fresh values, a turn of each side on them."""
 
     def __init__(
-        self, problem: Problem, workload: Workload, referee: Referee, candidate: Side, baseline: Side, limits: Limits
-    ) -> None:
+        self, problem: Problem, workload: Workload, referee: Referee, candidate: Side, baseline: Side, limits: Limits,
+        flush_limit_s: float | None,
+    ) -> None:  # fmt: skip
         self.problem, self.workload, self.referee, self.limits = problem, workload, referee, limits
         self.candidate, self.baseline = candidate, baseline
+        # Whether each flush found the card idle.
+        self.flushes: list[bool] = []
+        self._flush_limit_s = flush_limit_s
         self._secret = nonce()
         self._drawn = 0
 
@@ -196,10 +204,11 @@ class _Rounds:
         self._draw(stress, 0)
         scalars = None
         if stress is not None:
-            scalars = _scalars(self.problem, self.workload, self.workload.stress_rounds[stress].inputs)
+            scalars = scalars_of(self.problem, self.workload, self.workload.stress_rounds[stress].inputs)
         for side in self._turns(stress is not None):
-            self._arm(0, flush=True)
-            self._guard(side, lambda side: _turn(side, self.referee, self.baseline, self.limits, keep, scalars))
+            round_ = Round(keep, scalars, self._arm(0))
+            turn = partial(take_turn, referee=self.referee, baseline=self.baseline, limits=self.limits, round_=round_)
+            _guard(side, turn, side is self.baseline)
 
     def batch(self, calls: int) -> None:
         """A batch of each side, every call on values of its own; nothing for less than two calls."""
@@ -208,61 +217,84 @@ class _Rounds:
         for copy in range(calls):
             self._draw(None, copy)
         for side in self._turns(alone=False):
-            for copy in range(calls):
-                self._arm(copy, flush=copy == calls - 1)
-            self._guard(side, lambda side: _batch(side, self.referee, self.baseline, self.limits, calls))
+            for copy in reversed(range(calls)):
+                self._arm(copy, flush=copy == 0)
+            turn = partial(_batch, referee=self.referee, baseline=self.baseline, limits=self.limits, calls=calls)
+            _guard(side, turn, side is self.baseline)
 
     def _draw(self, stress: int | None, copy: int) -> None:
         self._drawn += 1
         seed = int(canonical.derived_key("sample seed", [self._secret.hex(), self._drawn])[:13], 16)
         self.referee.ask({"op": "draw", "seed": seed, "stress": stress, "copy": copy}, self.limits.reference_s)
 
-    def _arm(self, copy: int, flush: bool) -> None:
+    def _arm(self, copy: int, *, flush: bool = True) -> bool:
+        """Put values into a copy of the slots; whether the flush, if one is due, found the card idle."""
         message = {"op": "arm", "byte": _random.randrange(2, 256), "copy": copy, "flush": flush}
-        self.referee.ask(message, self.limits.reference_s)
+        armed = self.referee.ask(message, self.limits.reference_s)
+        if not flush:
+            return True
+        self.flushes.append(self._flush_limit_s is None or armed["flush_s"] <= self._flush_limit_s)
+        return self.flushes[-1]
 
     def _turns(self, alone: bool) -> list[Side]:
         turns = [self.candidate] if alone else [self.candidate, self.baseline]
         _random.shuffle(turns)
         return turns
 
-    def _guard(self, side: Side, step: Callable[[Side], None]) -> None:
-        _guard(side, step, side is self.baseline)
-
 
 def measure_floor(worker: Worker, referee: Referee, count: int, limits: Limits) -> Floor:
     """Floor of an empty candidate whose worker is loaded and frozen: ``count`` samples on a flushed cache."""
     worker.thaw()
     message = {"op": "workload", "slots": [], "size": arena.ALIGNMENT, "heap_bytes": 0, "inputs": [], "outputs": []}
-    worker.send({**message, "scalars": {}, "axes": {}, "copies": [[]] * (BATCH_CALLS_MOST - 1)})
+    copies: list[Any] = [[]] * (BATCH_CALLS_MOST - 1)
+    worker.send({**message, "scalars": {}, "axes": {}, "handle": None, "copies": copies})
     worker.wait("ready", time.monotonic() + limits.load_s)
     worker.freeze()
     samples = []
     for number in range(count + 2):
-        referee.ask({"op": "flush"}, limits.reference_s)
+        referee.ask({"op": "flush", "times": 1}, limits.reference_s)
         sample, _ = _call(worker, number, time.monotonic() + limits.call_s)
         worker.freeze()
         samples.append(sample)
-    batches = []
+    found = []
     for number in range(count):
-        referee.ask({"op": "flush"}, limits.reference_s)
-        batches.append(_call_batch(worker, number, BATCH_CALLS_MOST, time.monotonic() + limits.call_s))
+        referee.ask({"op": "flush", "times": 1}, limits.reference_s)
+        found.append(_call_batch(worker, number, BATCH_CALLS_MOST, time.monotonic() + limits.call_s))
         worker.freeze()
-    return Floor.of(samples[2:], batches)
+    return Floor.of(samples[2:], found)
 
 
-def _open(
-    side: Side, problem: Problem, workload: Workload, plan: arena.Layout, places: dict[str, Any], axes: dict[str, int],
-    limits: Limits,
+def measure_flush(referee: Referee, limits: Limits) -> float:
+    """Seconds that a flush may take on a card with nothing else on it, by flushes before any candidate is there."""
+    referee.ask({"op": "flush", "times": SOLO_FLUSHES}, limits.reference_s)
+    solo = referee.ask({"op": "flush", "times": SOLO_FLUSHES}, limits.reference_s)["flush_s"]
+    return FLUSH_FACTOR * statistics.median(solo) + FLUSH_SLACK_S
+
+
+def opening(
+    problem: Problem, workload: Workload, plan: arena.Layout, memory: Shared, copies: int = 1
+) -> dict[str, Any]:
+    """The referee's message that opens a workload."""
+    return {
+        "op": "workload", "definition": problem.definition.as_dict(), "workload": workload.as_dict(),
+        "folder": str(problem.path.resolve()), **_places(problem, plan, memory, copies),
+    }  # fmt: skip
+
+
+def open_side(
+    side: Side, problem: Problem, workload: Workload, plan: arena.Layout, axes: dict[str, int], memory: Shared,
+    limits: Limits, copies: int = 1,
 ) -> None:  # fmt: skip
+    """Let a frozen worker map the memory and bind its calls, one to each copy of the slots; stop it again."""
     definition = problem.definition
     message = {
         "op": "workload",
-        **places,
-        "heap_bytes": arena.heap_bytes(plan),
+        **_places(problem, plan, memory, copies),
+        # A card's temporaries are not in the heap, and their allocator keeps them.
+        "heap_bytes": arena.heap_bytes(plan) if memory.handle is None else 0,
         "inputs": [[name, spec.dtype if spec.shape is None else "tensor"] for name, spec in definition.inputs.items()],
         "outputs": list(definition.outputs),
-        "scalars": _scalars(problem, workload, {}),
+        "scalars": scalars_of(problem, workload, {}),
         "axes": axes,
     }
     side.worker.log.clear()
@@ -274,18 +306,33 @@ def _open(
         raise _fault(reply.frame["fault"])
 
 
-def _turn(
-    side: Side, referee: Referee, baseline: Side, limits: Limits, keep: bool, scalars: dict[str, Any] | None
-) -> None:
-    """One call on armed memory, and the check of what it left there."""
+def _places(problem: Problem, plan: arena.Layout, memory: Shared, copies: int) -> dict[str, Any]:
+    """Where the tensors lie, in every copy of the slots; persistent inputs once for all."""
+    shared = frozenset(problem.definition.persistent) - frozenset(problem.definition.in_place)
+    slots = [[slot.as_dict() for slot in arena.copy_slots(plan, number, shared)] for number in range(copies)]
+    size = max(copies * plan.size, arena.ALIGNMENT)
+    return {"slots": slots[0], "copies": slots[1:], "size": size, "handle": memory.handle}
+
+
+@dataclass(frozen=True)
+class Round:
+    """Whether it is a timed one, scalars of its own, and whether the card was idle before it."""
+
+    keep: bool
+    scalars: dict[str, Any] | None
+    alone: bool
+
+
+def take_turn(side: Side, referee: Referee, baseline: Side | None, limits: Limits, round_: Round) -> None:
+    """One call on armed memory, and the check of what it left there; ``baseline`` where there is one."""
     worker = side.worker
     # Looked at for the baseline too: what precedes a call is the same on both sides, to the last microsecond.
-    trusted = (os.getpid(), referee.pid, baseline.worker.pid, *worker.ancestors())
+    trusted = (os.getpid(), referee.pid, *((baseline.worker.pid,) if baseline else ()), *worker.ancestors())
     before = scheduling(trusted)
     side.calls += 1
     limit_s = limits.first_call_s if side.calls == 1 else limits.call_s
     deadline = time.monotonic() + limit_s
-    sample, at_ns = _call(worker, side.calls, deadline, scalars)
+    sample, at_ns = _call(worker, side.calls, deadline, round_.scalars)
     deliver_s = None
     if side.returns:
         delivered = worker.wait("delivered", deadline)
@@ -302,9 +349,9 @@ def _turn(
     if (lie := impossible(sample)) is not None:
         raise WorkerFailure(Status.REWARD_HACK, lie)
     _check(side, referee, limits, 0)
-    sample = replace(sample, deliver_s=deliver_s)
+    sample = replace(sample, deliver_s=deliver_s, alone=round_.alone)
     side.all_calls.append(sample)
-    if keep:
+    if round_.keep:
         side.samples.append(sample)
 
 
@@ -363,7 +410,10 @@ def _call(worker: Worker, number: int, deadline: float, scalars: dict[str, Any] 
     event_ns = frame.get("event_ns")
     if isinstance(event_ns, bool) or not isinstance(event_ns, int) or abs(event_ns) > 10**15:
         raise WorkerFailure(Status.REWARD_HACK, "control channel: a time that is no number of nanoseconds")
-    return Sample(event_ns / 1e9, (reply.at_ns - start_ns) / 1e9), reply.at_ns
+    host_ns = frame.get("host_ns")
+    if host_ns is not None and (isinstance(host_ns, bool) or not isinstance(host_ns, int) or abs(host_ns) > 10**15):
+        raise WorkerFailure(Status.REWARD_HACK, "control channel: a time that is no number of nanoseconds")
+    return Sample(event_ns / 1e9, (reply.at_ns - start_ns) / 1e9, host_s=host_ns and host_ns / 1e9), reply.at_ns
 
 
 def _call_batch(worker: Worker, number: int, calls: int, deadline: float) -> BatchSample:
@@ -386,7 +436,7 @@ def _call_batch(worker: Worker, number: int, calls: int, deadline: float) -> Bat
     return BatchSample(calls, (reply.at_ns - start_ns) / 1e9, waited)
 
 
-def _close(side: Side, limits: Limits) -> None:
+def close_side(side: Side, limits: Limits) -> None:
     side.worker.send({"op": "close"})
     side.worker.thaw()
     reply = side.worker.wait("closed", time.monotonic() + limits.call_s)
@@ -407,11 +457,11 @@ def _guard(side: Side, step: Callable[[Side], None], is_baseline: bool) -> None:
         raise BaselineFailure(f"baseline {side.solution.name}: {error.status}: {error.reason}") from None
 
 
-def _untouched(referee: Referee, baseline: Side, before: Scheduling, now: Scheduling) -> None:
+def _untouched(referee: Referee, baseline: Side | None, before: Scheduling, now: Scheduling) -> None:
     """The others were stopped or idle while the candidate ran: none may have died or been slowed down."""
     if not referee.alive():
         raise Tampering("the referee was killed while the candidate ran")
-    if not baseline.worker.alive():
+    if baseline is not None and not baseline.worker.alive():
         raise Tampering("the baseline was killed while the candidate ran")
     if not same_scheduling(before, now):
         raise Tampering("processors or priority of the harness's processes were changed")
@@ -457,7 +507,7 @@ def _fault(fault: Any) -> WorkerFailure:
     return WorkerFailure(_FAULTS[kind], reason[:1000] or kind, text if kind == "raised" else "")
 
 
-def _scalars(problem: Problem, workload: Workload, overrides: Mapping[str, Any]) -> dict[str, bool | int | float]:
+def scalars_of(problem: Problem, workload: Workload, overrides: Mapping[str, Any]) -> dict[str, bool | int | float]:
     """Values of the scalar inputs in one round, typed as declared."""
     values: dict[str, bool | int | float] = {}
     for name, spec in problem.definition.inputs.items():
@@ -466,7 +516,3 @@ def _scalars(problem: Problem, workload: Workload, overrides: Mapping[str, Any])
             kind = bool if spec.dtype == "bool" else int if spec.dtype.startswith(("int", "uint")) else float
             values[name] = kind(generator.value)
     return values
-
-
-def _size(plan: arena.Layout) -> int:
-    return max(plan.size, arena.ALIGNMENT)

@@ -15,7 +15,7 @@ import resource
 import signal
 import struct
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from solbench.errors import UndecidedError
@@ -99,9 +99,9 @@ def isolation(unsandboxed: bool = False) -> Isolation:
     return Isolation(no_namespaces is None, landlock, no_namespaces or (None if landlock else "no Landlock"))
 
 
-def die_with_parent() -> None:
-    """SIGKILL for this process when the thread that started it ends."""
-    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+def die_with_parent(number: signal.Signals = signal.SIGKILL) -> None:
+    """The signal ``number`` for this process when the thread that started it ends."""
+    _libc.prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
 
 
 def set_dumpable(on: bool) -> None:
@@ -128,16 +128,20 @@ def set_environment(values: Mapping[str, str]) -> None:
     os.environ.update(values)
 
 
-def confine(folder: str, *, memory_bytes: int | None, cpu_s: int, landlock: bool = True) -> None:
-    """Confine this process and its descendants for good. ``folder`` is the only place where it may write, if
-    ``landlock`` may be used and the kernel has it.
+def confine(
+    folder: str, *, memory_bytes: int | None, cpu_s: int, landlock: bool = True, devices: Sequence[str] = ()
+) -> None:
+    """Confine this process and its descendants for good. ``folder`` and the device nodes ``devices`` are the only
+    places where it may write, if ``landlock`` may be used and the kernel has it.
 
-    ``memory_bytes`` limits the address space; root ignores the limit on the number of processes.
+    ``memory_bytes`` limits the address space (None: a GPU's runtime reserves more of it than any machine has memory);
+    root ignores the limit on the number of processes.
     """
     _limit(resource.RLIMIT_CORE, 0)
     _limit(resource.RLIMIT_FSIZE, MAX_FILE_BYTES)
     _limit(resource.RLIMIT_CPU, cpu_s)
-    _limit(resource.RLIMIT_MEMLOCK, 1 << 26)
+    if not devices:  # whose drivers pin host memory
+        _limit(resource.RLIMIT_MEMLOCK, 1 << 26)
     _limit(resource.RLIMIT_NPROC, _tasks_of_user() + 1024)
     if memory_bytes is not None:
         _limit(resource.RLIMIT_AS, memory_bytes)
@@ -145,7 +149,7 @@ def confine(folder: str, *, memory_bytes: int | None, cpu_s: int, landlock: bool
     _drop_capabilities()
     _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     if landlock:
-        _landlock(folder)
+        _landlock(folder, devices)
 
 
 def _limit(kind: int, value: int) -> None:
@@ -186,7 +190,7 @@ def landlock_abi() -> int:
     return max(int(_libc.syscall(_SYS_LANDLOCK_CREATE, None, ctypes.c_size_t(0), 1)), 0)
 
 
-def _landlock(folder: str) -> None:
+def _landlock(folder: str, devices: Sequence[str]) -> None:
     """Forbid writing outside ``folder`` and signalling outside this process and its descendants, as far as the
     kernel can."""
     abi = landlock_abi()
@@ -202,7 +206,8 @@ def _landlock(folder: str) -> None:
         raise OSError(ctypes.get_errno(), "landlock_create_ruleset")
     try:
         _allow(ruleset, folder, writes)
-        _allow(ruleset, "/dev/null", writes & _FILE_RIGHTS)
+        for path in ("/dev/null", *devices):
+            _allow(ruleset, path, writes if os.path.isdir(path) else writes & _FILE_RIGHTS)
         if _libc.syscall(_SYS_LANDLOCK_RESTRICT, ruleset, 0) != 0:
             raise OSError(ctypes.get_errno(), "landlock_restrict_self")
     finally:

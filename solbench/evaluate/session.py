@@ -5,20 +5,23 @@ Everything is started when first needed, replaced when it dies, and gone when th
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from solbench.device import cpu
 from solbench.evaluate import arena, build, sandbox
+from solbench.evaluate.arena import Shared
+from solbench.evaluate.held import HeldCard, hold
 from solbench.evaluate.processes import Referee, RefereeFailure
-from solbench.evaluate.sampling import Limits, load, measure_floor
+from solbench.evaluate.sampling import Limits, load, measure_floor, measure_flush
 from solbench.evaluate.timing import Floor
 from solbench.evaluate.workers import Worker, WorkerFailure, Zygote
 from solbench.model.solution import Solution
+from solbench.model.trace import Method
 
 FLOOR_SAMPLES = 9
 _EMPTY_PYTHON = "def run():\n    pass\n"
@@ -26,27 +29,38 @@ _EMPTY_NATIVE = 'extern "C" void run() {}\n'
 
 
 class Session:
-    """Processes and facts that evaluations on the ``cpu`` target share. Use as a context manager.
+    """Processes and facts that evaluations on one target share. Use as a context manager.
 
+    On a GPU target the session owns the card from its start to its end: see :func:`solbench.evaluate.held.hold`.
     :class:`solbench.errors.UndecidedError` where there is no sandbox, unless ``unsandboxed``.
     """
 
     _open_sessions = 0
 
-    def __init__(self, limits: Limits | None = None, cache: Path | None = None, *, unsandboxed: bool = False) -> None:
+    def __init__(
+        self, limits: Limits | None = None, cache: Path | None = None, *, target: str = "cpu",
+        unsandboxed: bool = False, card: HeldCard | None = None, uuid: str | None = None, lock_dir: Path | None = None,
+    ) -> None:  # fmt: skip
+        """``card``: one that is held already; without it the one of ``uuid`` and ``lock_dir`` is taken."""
+        self.target = target
+        self.card = card
+        self._uuid, self._lock_dir = uuid, lock_dir
+        self._stack = ExitStack()
         self.isolation = sandbox.isolation(unsandboxed)
         self.limits = limits or Limits()
         self.cache = cache
         self.threads = cpu.thread_count()
-        self.flush_bytes = cpu.flush_bytes()
         self._folder: Path | None = None
         self._referee: Referee | None = None
         self._zygotes: dict[bool, Zygote] = {}
         self._floors: dict[bool, Floor] = {}
         self._libraries: dict[str, bytes] = {}
+        self._flush_limit_s: float | None = None
 
     def __enter__(self) -> Session:
         # The nonce lives in this process: same-user processes may not read its memory while a session is open.
+        if self.target != "cpu" and self.card is None:
+            self.card = self._stack.enter_context(hold(self.target, uuid=self._uuid, lock_dir=self._lock_dir))
         Session._open_sessions += 1
         sandbox.set_dumpable(False)
         if not self.isolation.namespaces:  # which have their temporary files in memory
@@ -54,7 +68,10 @@ class Session:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
+        try:
+            self.close()
+        finally:
+            self._stack.close()  # the card last: nothing of ours runs on it any more
 
     def close(self) -> None:
         """End every process and remove the folder."""
@@ -70,8 +87,54 @@ class Session:
         if self._referee is None or not self._referee.alive():
             if self._referee is not None:
                 self._referee.close()
-            self._referee = Referee(self.threads, self.flush_bytes)
+            written = self.card.flush_bytes if self.card else cpu.flush_bytes()
+            self._referee = Referee(self.threads, written, self.card.config if self.card else None)
+            self._flush_limit_s = None
         return self._referee
+
+    @property
+    def flush_bytes(self) -> int:
+        """What a flush writes."""
+        return self.referee().flush_bytes
+
+    @property
+    def method(self) -> Method:
+        """How a call's time is taken: see :class:`solbench.model.trace.Timing`."""
+        return self.card.method if self.card else "cpu_clock"
+
+    def flush_limit_s(self) -> float | None:
+        """Seconds that a flush may take on a card where nothing else runs; None on the host.
+
+        Taken when the referee is new and no candidate is there yet.
+        """
+        if self.card is not None and self._flush_limit_s is None:
+            self._flush_limit_s = measure_flush(self.referee(), self.limits)
+        return self._flush_limit_s
+
+    def share(self, size_bytes: int) -> Shared:
+        """Memory for workloads of up to so many bytes; what was shared before is gone. The caller closes it.
+
+        On a card it lives as long as the referee.
+        """
+        if self.card is None:
+            return Shared(arena.create(size_bytes))
+        self.flush_limit_s()
+        handle = self.referee().ask({"op": "share", "size": max(size_bytes, arena.ALIGNMENT)}, self.limits.reference_s)
+        return Shared(arena.create(arena.ALIGNMENT), str(handle["handle"]))
+
+    def available_memory(self) -> int:
+        """Bytes that tensors may take where calls run."""
+        if self.card is None:
+            return arena.available_memory()
+        return int(self.referee().ask({"op": "available"}, self.limits.reference_s)["bytes"])
+
+    def observe(self) -> dict[str, Any] | None:
+        """Clocks, power and temperature now: those fields of :class:`solbench.model.trace.Observation` that are told;
+        None where nothing is."""
+        if self.card is not None:
+            return self.card.observe()
+        hertz = cpu.clock_hz()
+        return None if hertz is None else {"cpu_hz": hertz}
 
     def zygote(self, torch: bool) -> Zygote:
         """The interpreter that workers with or without torch are forked from."""
@@ -80,7 +143,10 @@ class Session:
             if zygote is not None:
                 zygote.close()
             landlock = bool(self.isolation.landlock)
-            self._zygotes[torch] = zygote = Zygote(self._folder, self.threads, torch=torch, landlock=landlock)
+            access = self.card.access if self.card else None
+            self._zygotes[torch] = zygote = Zygote(
+                self._folder, self.threads, torch=torch, landlock=landlock, card=access
+            )
         return zygote
 
     def renew(self) -> None:
@@ -96,14 +162,14 @@ class Session:
             self._referee.close()
             self._referee = None
 
-    def start(self, solution: Solution, memory: int, *, trusted: bool) -> Worker:
-        """A worker for one solution over a memory file, its candidate loaded, frozen.
+    def start(self, solution: Solution, memory: Shared, *, trusted: bool) -> Worker:
+        """A worker for one solution over shared memory, its candidate loaded, frozen.
 
         :class:`WorkerFailure` when it does not load; :class:`solbench.evaluate.build.BuildFailure` when it does not
         compile.
         """
         path, _, function = solution.spec.entry_point.partition("::")
-        native = "cpp" in solution.spec.languages
+        native = is_native(solution)
         # Importing torch takes seconds: the two processes that do start side by side.
         self.referee()
         files = {f"src/{source.path}": source.content.encode() for source in solution.sources}
@@ -111,12 +177,13 @@ class Session:
             files = {"library.so": self.library(solution)}
         zygote = self.zygote(torch=not native)
         config = {
-            "language": "cpp" if native else "python",
+            "language": "native" if native else "python",
+            "device": self.card.config if self.card else None,
             "function": function,
             "entry": "library.so" if native else f"src/{path}",
             "destination_passing_style": solution.spec.destination_passing_style,
         }
-        worker = zygote.spawn(config, files, memory, trusted=trusted)
+        worker = zygote.spawn(config, files, memory.descriptor, trusted=trusted)
         try:
             load(worker, self.limits)
         except WorkerFailure as error:
@@ -130,13 +197,15 @@ class Session:
         key = solution.model_dump_json(include={"spec", "sources"})
         if key not in self._libraries:
             zygote = self.zygote(torch=False)
-            self._libraries[key] = build.build_library(solution, self.limits.compile_s, zygote, self.cache)
+            arch = None if self.card is None else self.target
+            limit_s = self.limits.compile_s
+            self._libraries[key] = build.build_library(solution, limit_s, zygote, self.cache, arch=arch)
         return self._libraries[key]
 
     def floor(self, native: bool) -> Floor:
         """Floor of empty calls, native or Python, measured once a session."""
         if native not in self._floors:
-            memory = arena.create(arena.ALIGNMENT)
+            memory = Shared(arena.create(arena.ALIGNMENT))
             worker = None
             try:
                 worker = self.start(empty_solution(native), memory, trusted=True)
@@ -144,7 +213,7 @@ class Session:
             finally:
                 if worker is not None:
                     worker.end()
-                os.close(memory)
+                memory.close()
         return self._floors[native]
 
     def floors(self) -> dict[str, dict[str, float]]:
@@ -157,12 +226,6 @@ class Session:
                 continue
             found[name] = {"event_s": floor.event_s, "gap_s": floor.gap_s, "call_s": floor.call_s}
         return found
-
-    def observe(self) -> dict[str, Any] | None:
-        """Clocks, power and temperature at this moment: fields of :class:`solbench.model.trace.Observation`, those that
-        are told; None where nothing is."""
-        hertz = cpu.clock_hz()
-        return None if hertz is None else {"cpu_hz": hertz}
 
     def estimate(self, problem: Any, workload: Any, enough_s: float, timeout_s: float) -> float:
         """Seconds of one reference call, eagerly, caches as they come; ``timeout_s`` when it takes longer than that.
@@ -180,6 +243,11 @@ class Session:
             if "no answer within" in error.reason:
                 return timeout_s
             raise
+
+
+def is_native(solution: Solution) -> bool:
+    """Whether a candidate is a shared library, rather than Python."""
+    return not {"pytorch", "triton"} & set(solution.spec.languages)
 
 
 def empty_solution(native: bool) -> Solution:

@@ -34,6 +34,8 @@ from dataclasses import dataclass
 # A gap may be this many times the gap of an empty call and this much more, or this many times the baseline's longest;
 # and beyond that this share of the time that is reported.
 GAP_FACTOR, GAP_SLACK_S, NOISE_FACTOR, GAP_SHARE = 2.0, 1e-3, 3.0, 0.05
+# Between the events' time and the worker's clock until the card is idle: launching, waiting, and this share.
+LEFT_SLACK_S = 0.1e-3
 # Handing over a result may take this many times the baseline's quickest and this much more, or as much as noise makes.
 DELIVER_FACTOR, DELIVER_SLACK_S = 4.0, 1e-3
 # Where the baseline writes in place: bytes a second that a copy reaches at least.
@@ -52,11 +54,17 @@ BATCH_TRIES, FEWER_CALLS = 3, 4
 
 @dataclass(frozen=True)
 class Sample:
-    """One call by both witnesses, and handing over its result (None: written in place), in seconds."""
+    """One call by both witnesses, and handing over its result (None: written in place), in seconds.
+
+    ``host_s``: by the worker's own clock until its card was idle, None without a card. ``alone``: nothing else was on
+    that card.
+    """
 
     event_s: float
     clock_s: float
     deliver_s: float | None = None
+    host_s: float | None = None
+    alone: bool = True
 
     @property
     def gap_s(self) -> float:
@@ -115,6 +123,11 @@ def impossible(sample: Sample) -> str | None:
     )
 
 
+def left_running(sample: Sample) -> bool:
+    """Whether the card had work of a call that its events do not cover, as of a stream that was never joined."""
+    return sample.host_s is not None and sample.host_s > sample.event_s * (1 + GAP_SHARE) + LEFT_SLACK_S
+
+
 def delivery_limit(baseline: Sequence[Sample], output_bytes: int) -> float:
     """Seconds that handing over a returned result may take: a copy, judged by the baseline's copies, or by a slow
     copy's rate where the baseline writes in place."""
@@ -140,7 +153,8 @@ class Judge:
 
     def admits(self, sample: Sample) -> bool:
         """Whether the witnesses agree and the result was there when the call returned."""
-        return sample.gap_s <= self.gap_limit(sample) and (sample.deliver_s or 0.0) <= self.deliver_s
+        delivered = (sample.deliver_s or 0.0) <= self.deliver_s
+        return sample.gap_s <= self.gap_limit(sample) and delivered and sample.alone and not left_running(sample)
 
     def accusation(self, samples: Sequence[Sample]) -> str | None:
         """What a candidate does whose every sample is far beyond the limits, or None."""
@@ -188,8 +202,8 @@ class BatchJudge:
         cls, calls: int, floor: Floor, median_s: float, baseline_floor: Floor, baseline_median_s: float,
         baseline: Sequence[BatchSample], beside_s: float,
     ) -> BatchJudge:  # fmt: skip
-        """``baseline``: its batches on the same values. ``beside_s``: what a call of the candidate, and not of the
-        baseline, takes beside its event: returning results."""
+        """``baseline``: its batches on the same values; ``baseline_median_s`` until its card was idle, if it has one.
+        ``beside_s``: what a call of the candidate takes beside its event, and not in the baseline's excess."""
         baseline_floor_s = baseline_floor.batch_s(calls)
         # Without what it waited: the baseline does not make its own threads wait.
         quickest = min(batch.clock_s - (batch.waited_s or 0.0) for batch in baseline)

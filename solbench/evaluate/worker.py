@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import importlib.util
-import mmap
 import os
 import socket
 import sys
@@ -21,9 +20,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from solbench.evaluate import frames
+from solbench.evaluate.compute import Gpu, Host, compute
+from solbench.evaluate.memory import Memory, Views
 
 # Bound before any candidate is loaded; `_taken` compares them afterwards.
-_now = time.perf_counter_ns
 _CLOCKS = {
     name: getattr(time, name)
     for name in ("time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns", "process_time")
@@ -44,7 +44,7 @@ Call = Callable[[], Any]
 Deliver = Callable[[Any], None]
 # The call with given values of the scalar inputs.
 Bind = Callable[[Mapping[str, Any]], Call]
-Prepare = Callable[[mmap.mmap, Mapping[str, Any]], tuple[Bind, Deliver | None]]
+Prepare = Callable[[Memory | None, Mapping[str, Any]], tuple[Bind, Deliver | None]]
 
 
 class Fail(Exception):
@@ -58,9 +58,11 @@ class Fail(Exception):
 def serve(channel: socket.socket, arena: int, config: Mapping[str, Any]) -> None:
     """Answer the orchestrator's frames until it closes the channel.
 
-    ``config``: language, folder, entry (a file below it), function, destination_passing_style.
+    ``config``: language, folder, entry (a file below it), function, destination_passing_style, device (see
+    :mod:`solbench.evaluate.compute`).
     """
-    candidate = _native if config["language"] == "cpp" else _python
+    candidate = _native if config["language"] == "native" else _python
+    place: Host | Gpu = Host()
     prepare: Prepare | None = None
     bind: Bind = _bind_nothing
     usual: Call = _nothing
@@ -76,26 +78,27 @@ def serve(channel: socket.socket, arena: int, config: Mapping[str, Any]) -> None
             result = None
             # Only a stress round has scalars of its own.
             call = usual if message["scalars"] is None else bind(message["scalars"])
-            start = _now()
+            event_ns: int = 0
+            host_ns: int | None = None
             try:
+                place.start()
                 result = call()
-                end = _now()
+                event_ns, host_ns = place.stop()
             except BaseException:  # noqa: BLE001 (whatever a candidate raises is its answer)
-                end = _now()
                 fault = ["raised", traceback.format_exc(limit=-8)[-MAX_REASON:]]
             count += 1
             fault = fault or _taken()
             if fault is not None:
                 flush()
-            done = {"op": "done", "sample": message["sample"], "event_ns": end - start, "fault": fault}
-            frames.send(channel, done)
+            done = {"op": "done", "sample": message["sample"], "event_ns": event_ns, "host_ns": host_ns}
+            frames.send(channel, {**done, "fault": fault})
             if deliver is not None and fault is None:
                 fault = _try(deliver, result)
                 # Freed here: once "delivered" is sent this process is stopped, and would free in the next window.
                 result = None
                 frames.send(channel, {"op": "delivered", "sample": message["sample"], "fault": fault})
         elif operation == "batch":
-            fault = _batch(copies[: message["calls"]])
+            fault = _batch(copies[: message["calls"]], place)
             count += 1
             fault = fault or _taken()
             if fault is not None:
@@ -104,7 +107,8 @@ def serve(channel: socket.socket, arena: int, config: Mapping[str, Any]) -> None
         elif operation == "load":
             fault = None
             try:
-                prepare = candidate(config)
+                place = compute(config["device"])
+                prepare = candidate(config, place)
             except Fail as error:
                 fault = error.fault
             except BaseException:  # noqa: BLE001
@@ -115,14 +119,14 @@ def serve(channel: socket.socket, arena: int, config: Mapping[str, Any]) -> None
             assert prepare is not None
             count = 0
             try:
-                memory = mmap.mmap(arena, message["size"], mmap.MAP_SHARED | mmap.MAP_POPULATE)
+                memory = place.map(message["size"], arena, message["handle"]) if message["slots"] else None
                 if message["heap_bytes"] > touched:
                     touched = message["heap_bytes"]
                     touch_heap(touched)
                 bind, deliver = prepare(memory, message)
                 usual = bind(message["scalars"])
                 copies = [(usual, deliver)]
-                for slots in message["copies"]:
+                for slots in message.get("copies", []):
                     bind_copy, deliver_copy = prepare(memory, {**message, "slots": slots})
                     copies.append((bind_copy(message["scalars"]), deliver_copy))
                 fault = None
@@ -135,15 +139,16 @@ def serve(channel: socket.socket, arena: int, config: Mapping[str, Any]) -> None
             frames.send(channel, {"op": "closed", "samples": count})
 
 
-def _batch(copies: list[tuple[Call, Deliver | None]]) -> Fault | None:
-    """One call on each copy, in a row. A returned result is delivered before the next call: it may be a buffer that the
-    candidate uses again."""
+def _batch(copies: list[tuple[Call, Deliver | None]], place: Host | Gpu) -> Fault | None:
+    """One call on each copy in a row, until the device is idle. A returned result is delivered before the next call: it
+    may be a buffer that the candidate uses again."""
     try:
         for call, deliver in copies:
             result = call()
             if deliver is not None:
                 deliver(result)
             result = None
+        place.synchronize()
     except Fail as error:
         return error.fault
     except BaseException:  # noqa: BLE001 (whatever a candidate raises is its answer)
@@ -226,13 +231,13 @@ def _watch_precision(torch: Any) -> None:
 # ---- native candidates: a shared library, called through ctypes, no torch
 
 
-def _native(config: Mapping[str, Any]) -> Prepare:
+def _native(config: Mapping[str, Any], place: Host | Gpu) -> Prepare:
     library = ctypes.CDLL(os.path.join(config["folder"], config["entry"]))
     function = getattr(library, config["function"])
     function.restype = None
 
-    def prepare(memory: mmap.mmap, workload: Mapping[str, Any]) -> tuple[Bind, None]:
-        base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    def prepare(memory: Memory | None, workload: Mapping[str, Any]) -> tuple[Bind, None]:
+        base = memory.pointer() if memory is not None else 0
         places = {slot["name"]: ctypes.c_void_p(base + slot["offset"]) for slot in workload["slots"]}
 
         def bind(scalars: Mapping[str, Any]) -> Call:
@@ -256,8 +261,12 @@ def _native(config: Mapping[str, Any]) -> Prepare:
 # ---- Python candidates: torch tensors over the shared memory
 
 
-def _python(config: Mapping[str, Any]) -> Prepare:
+def _python(config: Mapping[str, Any], place: Host | Gpu) -> Prepare:
     import torch
+
+    if place.device.startswith("cuda"):
+        torch.cuda.set_device(place.device)
+        torch.cuda.init()
 
     path = os.path.join(config["folder"], config["entry"])
     name = os.path.splitext(os.path.basename(path))[0]
@@ -268,7 +277,7 @@ def _python(config: Mapping[str, Any]) -> Prepare:
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
     # Taken before the candidate runs, so that patching torch afterwards changes nothing here.
-    kit = _Kit(torch)
+    kit = _Kit(torch, place)
     _watch_precision(torch)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
@@ -277,8 +286,8 @@ def _python(config: Mapping[str, Any]) -> Prepare:
     if not callable(function):
         raise Fail("raised", f"{os.path.basename(path)} defines no function {config['function']!r}")
 
-    def prepare(memory: mmap.mmap, workload: Mapping[str, Any]) -> tuple[Bind, Deliver | None]:
-        tensors = {slot["name"]: kit.view(memory, slot) for slot in workload["slots"]}
+    def prepare(memory: Memory | None, workload: Mapping[str, Any]) -> tuple[Bind, Deliver | None]:
+        tensors = {slot["name"]: kit.views.view(memory, slot) for slot in workload["slots"]}
         outputs = {name: tensors[name] for name in workload["outputs"]}
         in_place = bool(config["destination_passing_style"])
 
@@ -299,22 +308,11 @@ def _python(config: Mapping[str, Any]) -> Prepare:
 class _Kit:
     """The few torch names that delivering needs."""
 
-    def __init__(self, torch: Any) -> None:
-        self.tensor = torch.Tensor
-        self.empty, self.frombuffer, self.no_grad = torch.empty, torch.frombuffer, torch.no_grad
-        self.dtypes = {str(value).removeprefix("torch."): value for value in vars(torch).values()
-                       if isinstance(value, torch.dtype)}  # fmt: skip
-        self.strided = torch.strided
+    def __init__(self, torch: Any, place: Host | Gpu) -> None:
+        self.tensor, self.strided, self.no_grad = torch.Tensor, torch.strided, torch.no_grad
         self.copy = torch.Tensor.copy_
-
-    def view(self, memory: mmap.mmap, slot: Mapping[str, Any]) -> Any:
-        """The tensor of one slot over the shared memory, with a storage of its own extent."""
-        dtype, shape = self.dtypes[slot["dtype"]], slot["shape"]
-        if slot["nbytes"] == 0:
-            return self.empty(shape, dtype=dtype)
-        part = memoryview(memory)[slot["offset"] : slot["offset"] + slot["nbytes"]]
-        raw = self.frombuffer(part, dtype=self.dtypes["uint8"])
-        return self.empty(0, dtype=dtype).set_(raw.untyped_storage(), 0, shape, _row_major(shape))
+        self.views = Views(torch, place.device)
+        self.place = place
 
     def deliver(self, outputs: Mapping[str, Any]) -> Deliver:
         """Check what a call returned and copy it into the shared outputs."""
@@ -326,8 +324,9 @@ class _Kit:
                 if type(value) is not self.tensor:
                     kind = "lazy" if isinstance(value, self.tensor) else "shape"
                     raise Fail(kind, f"{name}: a {type(value).__name__}, not a plain torch.Tensor")
-                if value.device.type != "cpu" or value.layout is not self.strided:
-                    raise Fail("lazy", f"{name}: on {value.device.type}, {value.layout}, not a strided cpu tensor")
+                if value.device != expected.device or value.layout is not self.strided:
+                    wanted = f"a strided tensor on {expected.device}"
+                    raise Fail("lazy", f"{name}: on {value.device}, {value.layout}, not {wanted}")
                 if tuple(value.shape) != tuple(expected.shape):
                     raise Fail("shape", f"{name}: shape {tuple(value.shape)}, declared {tuple(expected.shape)}")
                 if value.dtype != expected.dtype:
@@ -338,6 +337,7 @@ class _Kit:
                     raise Fail("shape", f"{name}: strides {tuple(value.stride())}, must be row-major contiguous")
                 with self.no_grad():
                     self.copy(expected, value)
+            self.place.synchronize()
 
         return check
 
@@ -352,11 +352,3 @@ def _named(result: Any, names: list[str]) -> list[Any]:
     if len(values) != len(names):
         raise Fail("shape", f"returned {len(values)} values, declared {len(names)}: {', '.join(names)}")
     return values
-
-
-def _row_major(shape: list[int]) -> list[int]:
-    strides, step = [], 1
-    for extent in reversed(shape):
-        strides.append(step)
-        step *= max(extent, 1)
-    return strides[::-1]

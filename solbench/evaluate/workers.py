@@ -41,20 +41,33 @@ class WorkerFailure(Exception):
         self.detail = detail
 
 
+@dataclass(frozen=True)
+class CardAccess:
+    """What a worker needs of a card: device nodes to open, and paths to read."""
+
+    devices: tuple[str, ...]
+    reads: tuple[str, ...]
+
+
 class Zygote(Trusted):
     """The process that forks workers; ``torch`` says whether they have torch loaded."""
 
-    def __init__(self, session: Path | None, threads: int, *, torch: bool, landlock: bool) -> None:
-        """``session``: the folder for the workers' folders; None: in namespaces of its own, in memory."""
+    def __init__(
+        self, session: Path | None, threads: int, *, torch: bool, landlock: bool, card: CardAccess | None = None
+    ) -> None:
+        """``session``: the folder for the workers' folders; None: in namespaces of its own, in memory. ``card``: what
+        they may open of a card."""
         self._outside = None if session is None else tempfile.mkdtemp(prefix="zygote-", dir=session)
         self.folder = self._outside or namespaces.PRIVATE_FOLDER
         self.threads = threads
         self.workers: dict[int, Worker] = {}
         self._landlock = landlock
+        self._card = card
         self._pid: int | None = None
         environment = {**sandbox.environment(self.folder, threads), **sandbox.KEEPING_HEAP}
         arguments = f"{self.folder!r}, {threads if torch else 0}, {session is None}"
-        prefix = namespaces.command() if session is None else ()
+        reads, devices = (card.reads, card.devices) if card else ((), ())
+        prefix = namespaces.command(reads=reads, devices=devices) if session is None else ()
         super().__init__("zygote", arguments, environment, prefix=prefix)
 
     @property
@@ -93,8 +106,9 @@ class Zygote(Trusted):
             fcntl.fcntl(log_write, fcntl.F_SETPIPE_SZ, LOG_PIPE_BYTES)
         config = {
             **config, "folder": folder, "environment": sandbox.environment(folder, self.threads),
-            "memory_bytes": _address_space(self.pid), "cpu_s": CPU_LIMIT_S, "dumpable": not trusted,
-            "landlock": self._landlock, "files": {name: len(data) for name, data in files.items()},
+            "memory_bytes": None if self._card else _address_space(self.pid), "cpu_s": CPU_LIMIT_S,
+            "dumpable": not trusted, "landlock": self._landlock, "devices": self._card.devices if self._card else (),
+            "files": {name: len(data) for name, data in files.items()},
         }  # fmt: skip
         contents = os.memfd_create("files", os.MFD_CLOEXEC)
         try:

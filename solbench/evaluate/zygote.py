@@ -18,7 +18,7 @@ import time
 import traceback
 from typing import Any
 
-from solbench.evaluate import frames, freeze, sandbox, worker
+from solbench.evaluate import frames, freeze, precision, sandbox, worker
 
 
 def main(channel_fd: int, folder: str, torch_threads: int, in_namespaces: bool) -> None:
@@ -38,7 +38,7 @@ def main(channel_fd: int, folder: str, torch_threads: int, in_namespaces: bool) 
             hello["fault"] = str(error)
         else:
             hello["torch"] = torch.__version__
-            torch.set_float32_matmul_precision("highest")
+            precision.set_full(torch)
     gc.collect()
     gc.freeze()
     statuses: dict[int, int] = {}
@@ -114,8 +114,9 @@ def _child(channel: socket.socket, fds: list[int], message: dict[str, Any]) -> N
         # Only a candidate needs to see its own /proc entries; the baseline must stay closed to the candidate.
         sandbox.set_dumpable(config["dumpable"])
         sandbox.confine(
-            config["folder"], memory_bytes=config["memory_bytes"], cpu_s=config["cpu_s"], landlock=config["landlock"]
-        )
+            config["folder"], memory_bytes=config["memory_bytes"], cpu_s=config["cpu_s"], landlock=config["landlock"],
+            devices=config["devices"],
+        )  # fmt: skip
         # A candidate that is killed has its log whole.
         sys.stdout = os.fdopen(1, "w", buffering=1, encoding="utf-8", errors="replace", closefd=False)
         if "command" in config:

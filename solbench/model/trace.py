@@ -14,6 +14,7 @@ SET_SCHEMA: Final = "solbench.measurement-set.v1"
 MAX_LOG_CHARS = 20_000
 
 Digest = Annotated[str, StringConstraints(pattern=DIGEST)]
+Method = Literal["cpu_clock", "cuda_event", "hip_event"]
 Seconds = Annotated[float, Field(gt=-1e9, lt=1e9)]
 
 
@@ -123,7 +124,7 @@ class Timing(Value):
     values. Cold cache is the declared state.
     """
 
-    method: Literal["cpu_clock", "cuda_event", "hip_event"]
+    method: Method
     cache_state: Literal["cold"] = "cold"
     flush_bytes: int = Field(ge=0)
     stop_reason: str
@@ -141,7 +142,10 @@ class Timing(Value):
 
 
 class Trace(Value):
-    """One (solution, workload, target). Timing exists only beside PASSED: no time without a verdict."""
+    """One (solution, workload, target). Timing exists only beside PASSED: no time without a verdict.
+
+    ``card``: UUID of the card that it was taken on, which the header of its measurement set describes.
+    """
 
     schema_: Literal["solbench.trace.v1"] = Field(SCHEMA, alias="schema")
     definition: str
@@ -156,6 +160,12 @@ class Trace(Value):
     log: str = Field("", max_length=MAX_LOG_CHARS)
     correctness: Correctness | None = None
     timing: Timing | None = None
+    card: str | None = Field(None, min_length=1)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Like every record's; a trace of a target without cards does not speak of one."""
+        value = super().as_dict()
+        return value if self.card is not None else {name: value[name] for name in value if name != "card"}
 
     @model_validator(mode="after")
     def _presence(self) -> Self:
@@ -230,7 +240,9 @@ class Control(Value):
 class SetHeader(Extended):
     """First line of a measurement set: environment and device of everything below it.
 
-    ``controls``: what was sampled before it; null: no control was run.
+    ``device`` is what all ``cards`` have in common; each of them adds its ``uuid``, place, floors and controls. No
+    cards: a target without, such as a cpu. ``floor_s``: time of an empty launch, the lowest of the cards'.
+    ``controls``: what was sampled before the set; null: no control was run, or each card has its own.
     """
 
     added: ClassVar = ("controls",)
@@ -244,4 +256,17 @@ class SetHeader(Extended):
     floor_s: float = Field(ge=0)
     clocks: Literal["locked", "unlocked"]
     hardware: dict[str, Any] | None = None
+    cards: tuple[dict[str, Any], ...] = ()
     controls: tuple[Control, ...] | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Like every record's; without cards it does not speak of them."""
+        value = super().as_dict()
+        return value if self.cards else {name: value[name] for name in value if name != "cards"}
+
+    @model_validator(mode="after")
+    def _distinct_cards(self) -> Self:
+        uuids = [card.get("uuid") for card in self.cards]
+        if not all(isinstance(uuid, str) and uuid for uuid in uuids) or len(set(uuids)) < len(uuids):
+            raise ValueError("cards: each needs a uuid of its own")
+        return self

@@ -19,7 +19,7 @@ import torch
 from solbench.checks import check_outputs
 from solbench.corpus.load import Problem, load_problem
 from solbench.corpus.reference import load_reference, named_outputs
-from solbench.evaluate.build import BASE_FLAGS, find_compiler
+from solbench.evaluate import compilers
 from solbench.evaluate.session import Session
 from solbench.inputs import draw, torch_dtype
 from solbench.model.definition import Definition, resolve_shape, storage_bytes
@@ -148,10 +148,11 @@ def test_right_in_portable_code(folder: Path, tmp_path: Path, threads: int) -> N
     solution = solution_of(problem)
     for source in solution.sources:
         (tmp_path / source.path).write_text(source.content)
-    flags = [flag for flag in BASE_FLAGS if not flag.startswith("-march")] + ["-Wall", "-Wextra", "-Werror"]
+    compiler = compilers.find("cpp", None)
+    flags = [flag for flag in compiler.flags if not flag.startswith("-march")] + ["-Wall", "-Wextra", "-Werror"]
     library = tmp_path / "library.so"
     names = [source.path for source in solution.sources if source.path.endswith(".cpp")]
-    subprocess.run([find_compiler().path, *flags, *names, "-o", str(library)], cwd=tmp_path, check=True)
+    subprocess.run([compiler.path, *flags, *names, "-o", str(library)], cwd=tmp_path, check=True)
     run = native_function(library, solution.spec.entry_point)
     before = torch.get_num_threads()
     torch.set_num_threads(threads)  # the same OpenMP runtime as the solution's

@@ -35,7 +35,7 @@ def with_warnings(carried: Carried, output: Path) -> Carried:
         with tempfile.TemporaryDirectory(prefix="solbench-zeros-") as folder:
             found, fault = ask(
                 "solbench.corpus.exchange.zeros:answers", request, Path(folder),
-                timeout_s=TIMEOUT_S * len(left), memory_bytes=MEMORY_BYTES,
+                timeout_s=TIMEOUT_S * len(left), memory_bytes=MEMORY_BYTES, reads=map(Path, request["folders"]),
             )  # fmt: skip
         large += found.count(None)
         for key, said in zip(left, found):

@@ -427,7 +427,7 @@ def test_modules_and_codes(tmp_path: Path, result: str, byte: str, code: int, sa
         ("def module_fn(x, scale):\n    return x\n", 3, "not compared: the oracle's parameters are not the inputs"),
         ("import os\nos._exit(0)\n", 3, "not compared: the oracle's process: gave no answer"),
         ("import no_such_module\n", 3, "not compared: the oracle: ModuleNotFoundError"),
-        ("def module_fn(x, factor):\n    open('FORBIDDEN', 'w')\n    return x * factor\n", 3, "PermissionError"),
+        ("def module_fn(x, factor):\n    open('FORBIDDEN', 'w')\n    return x * factor\n", 3, "REFUSED"),
     ],
 )
 def test_oracles_that_do_not_agree(tmp_path: Path, oracle: str, code: int, said: str) -> None:
@@ -435,8 +435,11 @@ def test_oracles_that_do_not_agree(tmp_path: Path, oracle: str, code: int, said:
     if "FORBIDDEN" in oracle:
         from solbench.evaluate.sandbox import isolation
 
-        if not isolation().landlock:
-            pytest.skip("this kernel has no Landlock")
+        sandbox = isolation()
+        if not sandbox.namespaces and not sandbox.landlock:
+            pytest.skip("no namespaces and no Landlock here")
+        # In namespaces that folder is not there.
+        said = "FileNotFoundError" if sandbox.namespaces else "PermissionError"
     root, clone = make(tmp_path, {**ORACLES, "scaled": oracle.replace("FORBIDDEN", str(forbidden))})
     found, text = call("equivalence", root, "--source", clone, "FAKE/tiny/scaled")
     assert found == code and said in text and not forbidden.exists(), text

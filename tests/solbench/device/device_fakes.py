@@ -86,6 +86,9 @@ class FakeNvml:
     def nvmlDeviceGetUUID(self, handle):
         return "GPU-8f9a2c10-1111-2222-3333-444455556666"
 
+    def nvmlDeviceGetMinorNumber(self, handle):
+        return 3
+
     def nvmlDeviceGetName(self, handle):
         return "NVIDIA H200"
 

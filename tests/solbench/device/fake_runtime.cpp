@@ -1,4 +1,6 @@
-// The functions that solbench binds, under HIP's and CUDA's names: memory is a file in /dev/shm, an event a clock reading.
+// The functions that solbench binds, under HIP's and CUDA's names: memory is a file beside this library, an event a clock
+// reading.
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -17,8 +19,15 @@ static std::map<void*, std::pair<std::string, size_t>> memory;
 static std::map<void*, size_t> opened;
 using Clock = std::chrono::steady_clock;
 
+static std::string path(const std::string& name) {
+  Dl_info info;
+  dladdr(reinterpret_cast<void*>(&fail), &info);
+  std::string library = info.dli_fname;
+  return library.substr(0, library.rfind('/')) + "/" + name;
+}
+
 static void* map(const std::string& name, int flags, size_t size) {
-  int file = shm_open(name.c_str(), flags, 0600);
+  int file = open(path(name).c_str(), flags, 0600);
   if (file < 0 || (size && ftruncate(file, size))) return nullptr;
   if (!size) size = lseek(file, 0, SEEK_END);
   void* at = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
@@ -38,16 +47,18 @@ static void* map(const std::string& name, int flags, size_t size) {
   }                                                                                                                  \
   int P##DeviceGetAttribute(int* value, int attribute, int) { *value = attribute == 38 ? 62914560 : -1; return 0; }  \
   int P##DeviceSynchronize() { return 0; }                                                                           \
+  int P##RuntimeGetVersion(int* version) { *version = 12345; return 0; }                                             \
+  int P##MemGetInfo(size_t* free, size_t* total) { *free = 3ull << 30; *total = 4ull << 30; return 0; }              \
   int P##Malloc(void** at, size_t size) {                                                                            \
     if (size > 1ull << 34) return 2;                                                                                 \
-    std::string name = "/solbench-fake-" + std::to_string(getpid()) + "-" + std::to_string(memory.size());           \
+    std::string name = "memory-" + std::to_string(getpid()) + "-" + std::to_string(memory.size());           \
     *at = map(name, O_RDWR | O_CREAT | O_EXCL, size);                                                                \
     memory[*at] = {name, size};                                                                                      \
     return *at ? 0 : 2;                                                                                              \
   }                                                                                                                  \
   int P##Free(void* at) {                                                                                            \
     if (!memory.count(at)) return 1;                                                                                 \
-    shm_unlink(memory[at].first.c_str());                                                                            \
+    unlink(path(memory[at].first).c_str());                                                                           \
     munmap(at, memory[at].second);                                                                                   \
     memory.erase(at);                                                                                                \
     return 0;                                                                                                        \

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from solbench.device import codeobject
 from solbench.device.card import Card
-from solbench.device.codeobject import arch, require_arch
+from solbench.device.codeobject import arch, library_archs, require_arch, require_library_arch
 from solbench.errors import InputError, UnsupportedError
+from tests.solbench.device.elf_files import code_object, elf_with_section, hip_bundle, nv_fatbin
 
 KERNEL = """
 import triton
@@ -79,3 +81,46 @@ def test_what_is_no_code_object(code: bytes, said: str) -> None:
 def test_an_unknown_architecture_is_not_guessed() -> None:
     with pytest.raises(UnsupportedError, match="unknown AMDGPU architecture 0xfe"):
         arch(header(flags=0xFE), "x")
+
+
+@pytest.mark.parametrize(
+    ("section", "content", "expected"),
+    [
+        (".hip_fatbin", hip_bundle("gfx1200"), ("gfx1200",)),
+        (".hip_fatbin", hip_bundle("gfx942", "gfx1200") + hip_bundle("gfx90a"), ("gfx1200", "gfx90a", "gfx942")),
+        (".nv_fatbin", nv_fatbin(90, ptx=(80,)), ("sm_90",)),
+        (".nv_fatbin", nv_fatbin(75) + nv_fatbin(90, 100) + bytes(24), ("sm_100", "sm_75", "sm_90")),
+        (".nv_fatbin", nv_fatbin(ptx=(90,)), ()),
+        (".data", nv_fatbin(90), ()),
+    ],
+)
+def test_what_a_library_carries(section: str, content: bytes, expected: tuple[str, ...]) -> None:
+    assert library_archs(elf_with_section(section, content), "library") == expected
+
+
+def test_a_library_for_another_card() -> None:
+    library = elf_with_section(".hip_fatbin", hip_bundle("gfx942", "gfx1100"))
+    require_library_arch(library, "library", "gfx942")
+    with pytest.raises(InputError, match="library: compiled for gfx1100, gfx942, but the card is gfx1200"):
+        require_library_arch(library, "library", "gfx1200")
+    require_library_arch(elf_with_section(".text", b"x"), "library", "gfx1200")
+
+
+@pytest.mark.parametrize(
+    ("library", "reason"),
+    [
+        (b"", "not a 64-bit"),
+        (elf_with_section(".text", b"x")[:100], "ends early"),
+        (elf_with_section(".hip_fatbin", b"CCOB" + bytes(60)), "compressed"),
+        (elf_with_section(".hip_fatbin", b"something else"), "no offload bundle"),
+        (elf_with_section(".hip_fatbin", hip_bundle("gfx1200")[:90]), "ends early"),
+        (elf_with_section(".hip_fatbin", hip_bundle("gfx942").replace(code_object("gfx942"), bytes(64))), "not an ELF"),
+        (elf_with_section(".nv_fatbin", b"something else, and long enough"), "something else"),
+        (elf_with_section(".nv_fatbin", nv_fatbin(90)[:40]), "ends early"),
+        (elf_with_section(".nv_fatbin", nv_fatbin(90).replace(b"\2\0\1\1", b"\7\0\1\1")), "unknown kind 7"),
+        (elf_with_section(".nv_fatbin", nv_fatbin(*([90] * (codeobject.MAX_PARTS + 1)))), "more than 4096 parts"),
+    ],
+)  # fmt: skip
+def test_device_code_that_cannot_be_read(library: bytes, reason: str) -> None:
+    with pytest.raises(InputError, match=reason):
+        library_archs(library, "library")

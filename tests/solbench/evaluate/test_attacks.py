@@ -18,6 +18,10 @@ from solbench.model.trace import Status
 FOLDER = Path(__file__).resolve().parents[2]
 ATTACKS = sorted(path for path in (FOLDER / "attacks").iterdir() if path.suffix in (".py", ".cpp"))
 HONEST = sorted(path for path in (FOLDER / "honest").iterdir() if path.suffix in (".py", ".cpp"))
+# Run by tests/gpu/test_attacks.py.
+ATTACKS_ON_A_CARD = sorted(path for path in (FOLDER / "attacks" / "gpu").iterdir() if path.suffix in (".py", ".cu"))
+HONEST_ON_A_CARD = sorted(path for path in (FOLDER / "honest" / "gpu").iterdir() if path.suffix in (".py", ".cu"))
+_GAINLESS = {"at least", "baseline at most", "next", "gains nothing"}
 TWO_SAMPLES = protocol("quick", samples=2)
 
 
@@ -89,7 +93,11 @@ def test_honest(path: Path, problem: Problem, session: Session) -> None:
 
 def test_every_fixture_says_what_it_is() -> None:
     assert len(ATTACKS) >= 70 and len(HONEST) >= 10
-    for path in ATTACKS:
-        assert headers(path)["expect"] in set(Status) and "attack" in headers(path), path.name
-    for path in HONEST:
+    assert len(ATTACKS_ON_A_CARD) >= 35 and len(HONEST_ON_A_CARD) >= 12
+    for path in (*ATTACKS, *ATTACKS_ON_A_CARD):
+        expected = set(headers(path)["expect"].split(" or "))
+        assert expected <= set(Status) and "attack" in headers(path), path.name
+        # Passing is no success of the attack only where the time says so, or nothing could be gained.
+        assert len(expected) == 1 or "PASSED" not in expected or _GAINLESS & set(headers(path)), path.name
+    for path in (*HONEST, *HONEST_ON_A_CARD):
         assert "honest" in headers(path), path.name

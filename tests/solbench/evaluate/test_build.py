@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import ctypes
+import dataclasses
+import os
 import shutil
 import subprocess
 import tempfile
@@ -9,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from solbench.evaluate import build
+from solbench.evaluate import build, compilers, identity
 from solbench.evaluate.session import Session
 from solbench.model.solution import Solution
 from solbench.model.trace import Status
@@ -71,9 +73,10 @@ def test_compile_limit(session: Session, tmp_path: Path) -> None:
     )
     source += "template <int m> struct T<0, m> { enum { v = m }; };\n"
     with pytest.raises(build.BuildFailure, match=r"within the limit of 0\.5 s") as caught:
-        built(solution(source + 'extern "C" long run() { return T<28, 0>::v; }\n'), session, tmp_path, 0.5)
+        source += 'extern "C" long run() { return T<28, 0>::v; }\n'
+        built(solution(source, cflags=[f"-DMARK_{os.getpid()}"]), session, tmp_path, 0.5)
     assert caught.value.status is Status.COMPILE_ERROR
-    assert "cc1plus -quiet" not in subprocess.run(["ps", "ax"], capture_output=True, text=True, check=False).stdout
+    assert f"MARK_{os.getpid()}" not in subprocess.run(["ps", "ax"], capture_output=True, text=True, check=False).stdout
 
 
 @pytest.mark.parametrize(
@@ -92,13 +95,33 @@ def test_forbidden_flags(session: Session, tmp_path: Path, flag: str) -> None:
              "-mprefer-vector-width=256", "-DN=4", "-Wall", "-std=c++17", "-flto"],
 )  # fmt: skip
 def test_allowed_flags(flag: str) -> None:
-    assert flag in build._flags(solution(cflags=[flag]))
+    assert flag in build._flags(solution(cflags=[flag]), compilers.find("cpp", None))[0]
 
 
 def test_link_flags() -> None:
-    assert build._flags(solution(ld_flags=["-lm"]))[-1] == "-lm"
+    compiler = compilers.find("cpp", None)
+    assert build._flags(solution(ld_flags=["-lm"]), compiler)[1] == ["-lm"]
     with pytest.raises(build.BuildFailure):
-        build._flags(solution(ld_flags=["-L/x"]))
+        build._flags(solution(ld_flags=["-L/x"]), compiler)
+
+
+def test_another_compiler_or_harness_builds_anew(
+    session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(build, "_compile", lambda *arguments: b"first")
+    built(solution(), session, tmp_path)
+    monkeypatch.setattr(build, "_compile", lambda *arguments: b"second")
+    assert built(solution(), session, tmp_path) == b"first"
+    found = compilers.find("cpp", None)
+    for other in (dataclasses.replace(found, version="13"), dataclasses.replace(found, digest="blake3:0")):
+        monkeypatch.setattr(compilers, "find", lambda language, arch, other=other: other)
+        assert built(solution(), session, tmp_path) == b"second"
+    monkeypatch.setattr(compilers, "find", lambda language, arch: found)
+    # A compiler at another place is the same one.
+    monkeypatch.setattr(compilers, "find", lambda language, arch: dataclasses.replace(found, path="/elsewhere/g++"))
+    assert built(solution(), session, tmp_path) == b"first"
+    monkeypatch.setattr(identity, "harness_digest", lambda: "blake3:0")
+    assert built(solution(), session, tmp_path) == b"second"
 
 
 def test_no_compiler(session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

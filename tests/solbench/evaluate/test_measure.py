@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,8 +18,10 @@ from solbench.cli import cli
 from solbench.corpus.load import Problem, load_problem
 from solbench.device import calibrate, cpu
 from solbench.device.calibrate import Probe, machine_model
-from solbench.errors import InputError
-from solbench.evaluate.evaluation import protocol
+from solbench.device.card import Absent
+from solbench.errors import InputError, UnsupportedError
+from solbench.evaluate.evaluation import _in_time, evaluate, protocol
+from solbench.evaluate.jobs import Work
 from solbench.evaluate.measure import measure
 from solbench.evaluate.recording import read_set
 from solbench.evaluate.session import Session
@@ -111,10 +114,45 @@ def test_the_estimate_is_measured_where_nobody_knows_it(
     assert statuses(tmp_path / "b.jsonl")["right", "larger"] == "PASSED"
 
 
-def test_a_spent_budget_leaves_omissions(problems: list[Problem], session: Session, tmp_path: Path) -> None:
+def test_a_spent_budget_leaves_the_rest_for_the_next_run(
+    problems: list[Problem], session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also in the middle of a job: a scripted clock lets one workload a run be measured."""
     out = tmp_path / "set.jsonl"
-    summary = measure(problems, out, protocol=ONE_SAMPLE, session=session, budget_s=1e-6)
-    assert set(statuses(out).values()) == {"omitted: budget"} and summary.omissions == 6
+    for count in range(1, 6):
+        clock = iter([1.0, 1.0, 1.0, *[-1.0] * 20] if count % 2 else [1.0, 1.0, *[-1.0] * 20])
+        monkeypatch.setattr(Work, "time_left", lambda self, clock=clock: next(clock))
+        summary = measure(problems, out, protocol=ONE_SAMPLE, session=session, budget_s=60)
+        assert (summary.done, summary.total) == (count, 6) and sum(summary.statuses.values()) == 1
+        assert f"{count} of 6 done, run again to go on" in str(summary) and not out.exists()
+    monkeypatch.undo()
+    summary = measure(problems, out, protocol=ONE_SAMPLE, session=session, budget_s=1e-6, final=True)
+    assert summary.left == 0 and summary.omissions == 1
+    assert statuses(out).pop(("wrong", "larger")) == "omitted: budget" and len(statuses(out)) == 6
+    # A final set may still be gone on with.
+    measure(problems, out, protocol=ONE_SAMPLE, session=session)
+    assert statuses(out)["wrong", "larger"] == "INCORRECT_NUMERICAL"
+    assert [path.name for path in tmp_path.iterdir()] == ["set.jsonl"]
+
+
+def test_a_spent_budget_ends_replicates(problems: list[Problem], session: Session, tmp_path: Path) -> None:
+    """Workloads that would not get through all processes are let go after the first; the others are finished."""
+    out = tmp_path / "set.jsonl"
+    several = protocol("quick", processes=2, samples=1)
+    left = iter([9.0, 9.0, 1e-9])
+    (solution,) = (solution for solution in problems[0].solutions if solution.name == "right")
+    traces = list(evaluate(problems[0], solution, protocol=several, session=session, time_left=lambda: next(left)))
+    assert traces == [] and next(left, None) is None
+    summary = measure(problems, out, protocol=several, session=session, candidates=["right"], budget_s=1e-6)
+    assert (summary.done, summary.left) == (0, 2) and "run again with more time" in str(summary)
+
+
+def test_which_workloads_fit() -> None:
+    cases = [SimpleNamespace(spent_s=seconds) for seconds in (4.0, 1.0, 3.0)]
+    assert _in_time(cases, 2.0, 16.0) == cases
+    assert _in_time(cases, 2.0, 15.9) == cases[:2]
+    assert _in_time(cases, 2.0, 7.9) == cases[1:2]
+    assert _in_time(cases, 0.0, -1.0) == []
 
 
 def test_unknown_candidate(problems: list[Problem], session: Session, tmp_path: Path) -> None:
@@ -127,7 +165,8 @@ MEASURE = """
 import sys
 from pathlib import Path
 from solbench.corpus.load import load_corpus
-from solbench.evaluate.evaluation import protocol
+from solbench.evaluate.evaluation import _in_time, evaluate, protocol
+from solbench.evaluate.jobs import Work
 from solbench.evaluate.measure import measure
 measure(load_corpus(Path(sys.argv[1])), Path(sys.argv[2]), protocol=protocol("quick", samples=1))
 """
@@ -189,3 +228,16 @@ def test_commands(corpus: Path, tmp_path: Path, session: Session, monkeypatch: p
     assert result.exception is None and "2 PASSED; 0 omitted" in result.stdout
     assert statuses(out) == {("right", "small"): "PASSED", ("right", "larger"): "PASSED"}
     assert not any(isinstance(record, Omission) for _, record in read_set(out)[1])
+    # Spent before it began: the set is not complete, and can be closed.
+    more = ["measure", "--corpus", str(corpus), "--candidates", "right,wrong", "--out", str(out), "--no-calibrate"]
+    result = run(*more, "--budget", "0.000001s")
+    assert result.return_value == 3 and "nothing measured; 0 omitted" in result.stdout
+    assert "2 of 4 done, run again with more time to go on" in result.stdout and len(statuses(out)) == 2
+    result = run(*more, "--budget", "0.000001s", "--final")
+    assert result.return_value == 0 and "2 omitted" in result.stdout and len(statuses(out)) == 4
+    result = run(*more, "--workers", "2")
+    assert str(result.exception) == "--workers 2: one cpu is one device; leave it out"
+    monkeypatch.setattr("solbench.evaluate.cards.drivers", lambda: ((), (Absent("rocm", "no driver"),)))
+    result = run(*more, "--target", "gfx1200", "--workers", "2")
+    assert isinstance(result.exception, UnsupportedError)
+    assert str(result.exception) == "--target gfx1200: no card here (rocm: no driver)"

@@ -69,6 +69,10 @@ def amdsmi_get_gpu_device_bdf(processor_handle):
     return _card(processor_handle)["bdf"]
 
 
+def amdsmi_get_gpu_enumeration_info(processor_handle):
+    return {"drm_render": 128 + processor_handle}
+
+
 def amdsmi_get_gpu_asic_info(processor_handle):
     return {"market_name": "AMD Radeon RX 9060 XT", "target_graphics_version": _card(processor_handle)["arch"]}
 

@@ -1,0 +1,96 @@
+"""Where a call runs: this machine's processor, or one card. Standard library only.
+
+Both say the same things: how the shared memory is mapped, how a call's time is taken, how to wait for the device. They
+are made before a candidate is loaded.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from solbench.device import native
+from solbench.evaluate.memory import DEVICE_TYPES, HOST, DeviceMemory, HostMemory, Memory, open_device_memory
+
+_now = time.perf_counter_ns
+
+
+class Host:
+    """The processor. A call's time is this process's clock around it."""
+
+    device = "cpu"
+
+    def map(self, size_bytes: int, descriptor: int, handle: str | None) -> Memory:
+        """The memory file ``descriptor``."""
+        return HostMemory(descriptor, size_bytes)
+
+    def synchronize(self) -> None:
+        """Nothing runs on by itself."""
+
+    def start(self) -> None:
+        self._start_ns = _now()
+
+    def stop(self) -> tuple[int, int | None]:
+        """Nanoseconds since :meth:`start`; no second clock."""
+        return _now() - self._start_ns, None
+
+
+class Gpu:
+    """One card, by its PCI address. A call's time is that between two events on the default stream.
+
+    ``config``: platform (rocm, cuda), pci, device (torch's name of the kind of device), library (path of the runtime,
+    None: the one that this process or its PyTorch uses).
+    """
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        platform = config["platform"]
+        path = Path(config["library"]) if config["library"] else native.locate(platform)
+        self.runtime = native.Runtime(platform, path)
+        self.index = self.runtime.device_at(config["pci"])
+        self.runtime.use(self.index)
+        self.device = "cpu" if config["device"] == "cpu" else f"{config['device']}:{self.index}"
+        self._type = HOST if config["device"] == "cpu" else DEVICE_TYPES[platform]
+        self._start, self._stop = self.runtime.event(), self.runtime.event()
+        self._opened: dict[str, int] = {}
+
+    def map(self, size_bytes: int, descriptor: int, handle: str | None) -> Memory:
+        """Device memory that another process exported as ``handle``."""
+        assert handle is not None
+        return open_device_memory(self.runtime, handle, self._opened, self._type, self.index)
+
+    def allocate(self, size_bytes: int) -> tuple[DeviceMemory, str]:
+        """New device memory, and the handle by which another process maps it."""
+        pointer = self.runtime.allocate(size_bytes)
+        self.runtime.fill(pointer, 0, size_bytes)
+        self.runtime.synchronize()
+        handle = self.runtime.export(pointer).hex()
+        self._opened[handle] = pointer
+        return DeviceMemory(pointer, self._type, self.index), handle
+
+    def free(self, handle: str) -> None:
+        """Give back what :meth:`allocate` gave."""
+        self.runtime.free(self._opened.pop(handle))
+
+    def synchronize(self) -> None:
+        """Wait for everything that this process has put on the card, on any stream."""
+        self.runtime.synchronize()
+
+    def start(self) -> None:
+        """The card is idle when the first event is recorded."""
+        self.runtime.synchronize()
+        self._start_ns = _now()
+        self.runtime.record(self._start)
+
+    def stop(self) -> tuple[int, int | None]:
+        """Nanoseconds between the events, and on this process's clock until the whole card was idle again."""
+        self.runtime.record(self._stop)
+        self.runtime.synchronize()
+        host_ns = _now() - self._start_ns
+        return round(self.runtime.elapsed_s(self._start, self._stop) * 1e9), host_ns
+
+
+def compute(config: Mapping[str, Any] | None) -> Host | Gpu:
+    """What ``config`` names; None is the host."""
+    return Host() if config is None else Gpu(config)

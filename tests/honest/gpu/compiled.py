@@ -1,0 +1,8 @@
+# honest: torch.compile
+# slow
+import torch
+
+
+@torch.compile
+def run(x, scale):
+    return x * scale + 1

@@ -1,0 +1,193 @@
+"""The sample protocol on a card, over a scripted amdsmi and a compiled library with HIP's names: no GPU is needed.
+
+Device memory is a file that every process maps, an event a clock reading, torch's device the processor.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from device_fakes import Cards, start
+from small_problem import write_problem
+
+from solbench.corpus.load import Problem, load_problem, load_solution
+from solbench.device.ownership import own
+from solbench.errors import InputError, UndecidedError, UnsupportedError
+from solbench.evaluate.evaluation import evaluate, protocol
+from solbench.evaluate.held import HeldCard, hold
+from solbench.evaluate.sampling import Limits
+from solbench.evaluate.session import Session
+from solbench.evaluate.workers import CardAccess
+from solbench.model.trace import Status, Trace
+
+SOURCE = Path(__file__).parents[1] / "device" / "fake_runtime.cpp"
+TWO_SAMPLES = protocol("quick", samples=2)
+HONEST = "def run(x, scale):\n    return x * scale + 1\n"
+IN_PLACE = "def run(x, scale, y):\n    y.copy_(x * scale + 1)\n"
+pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="no g++")
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("runtime") / "libfake.so"
+    subprocess.run(["g++", "-std=c++17", "-shared", "-fPIC", "-o", path, SOURCE], check=True, timeout=120)
+    return path
+
+
+@pytest.fixture(scope="module")
+def module_patch() -> Iterator[pytest.MonkeyPatch]:
+    with pytest.MonkeyPatch.context() as patch:
+        yield patch
+
+
+@pytest.fixture(scope="module")
+def cards(tmp_path_factory: pytest.TempPathFactory) -> Cards:
+    return Cards(tmp_path_factory.mktemp("cards"))
+
+
+@pytest.fixture(scope="module")
+def session(
+    library: Path, cards: Cards, module_patch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Session]:
+    driver, (card,) = start(cards, module_patch)
+    # A flush of this machine's memory beside other tests has no steady time.
+    module_patch.setattr("solbench.evaluate.session.measure_flush", lambda referee, limits: 60.0)
+    limits = Limits(load_s=10.0, first_call_s=10.0, call_s=10.0)
+    with own(driver, card, cards.locks) as mine, mine.execution():
+        access = CardAccess((str(library.parent),), ())
+        held = HeldCard(driver, card, mine, access, device="cpu", library=str(library))
+        with Session(limits, cache=tmp_path_factory.mktemp("build"), target="gfx1200", card=held) as session:
+            yield session
+
+
+def solve(problem: Problem, session: Session, source: str, folder: Path, **spec: object) -> list[Trace]:
+    path = folder / "s.py"
+    path.write_text(source)
+    solution = load_solution(path, problem.definition)
+    solution = solution.model_copy(update={"spec": solution.spec.model_copy(update=spec)})
+    return list(evaluate(problem, solution, target="gfx1200", protocol=TWO_SAMPLES, session=session))
+
+
+@pytest.mark.parametrize(("source", "in_place"), [(HONEST, False), (IN_PLACE, True)])
+def test_a_right_solution(
+    problem: Problem, session: Session, tmp_path: Path, library: Path, source: str, in_place: bool
+) -> None:
+    traces = solve(problem, session, source, tmp_path, destination_passing_style=in_place)
+    assert [trace.status for trace in traces] == [Status.PASSED] * 2, [trace.reason for trace in traces]
+    for trace in traces:
+        assert trace.target == "gfx1200"
+        assert any("AMD Radeon RX 9060 XT" in label for label in trace.labels)
+        assert "clocks: locked at STABLE_PEAK" in trace.labels
+        if trace.timing is not None:
+            # Twice level 2 and 3 by the driver's word: 4 + 32 MiB.
+            assert (trace.timing.method, trace.timing.flush_bytes) == ("hip_event", 72 << 20)
+    assert len(list(library.parent.glob("memory-*"))) == 1, "what was shared before is freed"
+
+
+@pytest.mark.parametrize(
+    ("source", "status", "reason"),
+    [
+        ("def run(x, scale):\n    return x * scale\n", Status.INCORRECT_NUMERICAL, "y:"),
+        ("def run(x, scale):\n    x.zero_()\n    return x * scale + 1\n", Status.REWARD_HACK, "input x was changed"),
+        ("def run(x, scale):\n    return (x * scale + 1).double()\n", Status.INCORRECT_DTYPE, "float64"),
+        ("def run(x, scale):\n    raise ValueError('no')\n", Status.RUNTIME_ERROR, "no"),
+        (
+            "from solbench.evaluate.compute import Gpu\n"
+            "stop = Gpu.stop\nGpu.stop = lambda self: (stop(self)[0] + 10**9, None)\n" + HONEST,
+            Status.REWARD_HACK, "clock witness",
+        ),
+    ],
+)  # fmt: skip
+def test_a_wrong_solution(
+    problem: Problem, session: Session, tmp_path: Path, source: str, status: Status, reason: str
+) -> None:
+    (trace, _) = solve(problem, session, source, tmp_path)
+    assert trace.status is status and reason in (trace.reason or ""), (trace.status, trace.reason, trace.log)
+    assert trace.timing is None
+
+
+def test_work_that_the_events_do_not_cover_is_no_time(problem: Problem, session: Session, tmp_path: Path) -> None:
+    """As of a stream that is never joined: the worker's own clock shows it."""
+    source = (
+        "from solbench.evaluate.compute import Gpu\n"
+        "stop = Gpu.stop\nGpu.stop = lambda self: (stop(self)[0] // 2, 10**6)\n" + HONEST
+    )
+    for trace in solve(problem, session, source, tmp_path):
+        assert trace.status is Status.PASSED and trace.timing is None, trace.reason
+
+
+def test_a_card_that_is_busy_between_calls(problem: Problem, session: Session, tmp_path: Path) -> None:
+    session.flush_limit_s()
+    session._flush_limit_s, kept = 0.0, session._flush_limit_s
+    try:
+        (trace, _) = solve(problem, session, HONEST, tmp_path)
+    finally:
+        session._flush_limit_s = kept
+    assert trace.status is Status.REWARD_HACK and "flushes found the card busy" in (trace.reason or "")
+
+
+def test_languages_of_a_card(problem: Problem, session: Session, tmp_path: Path) -> None:
+    path = tmp_path / "s.cpp"
+    path.write_text("x")
+    solution = load_solution(path, problem.definition)
+    traces = list(evaluate(problem, solution, target="gfx1200", protocol=TWO_SAMPLES, session=session))
+    assert {trace.status for trace in traces} == {Status.UNSUPPORTED}
+    assert traces[0].reason == "language: cpp does not run on the gfx1200 target"
+
+
+def test_more_memory_than_the_card_has(session: Session, tmp_path: Path) -> None:
+    text = (tmp_path / "P").as_posix()
+    folder = write_problem(Path(text) / "tests" / "scale_shift")
+    workloads = (folder / "workloads.yaml").read_text().replace("N: 5000", "N: 200000000")
+    (folder / "workloads.yaml").write_text(workloads)
+    traces = solve(load_problem(folder), session, HONEST, tmp_path)
+    # 0.8 GB a tensor; the scripted card has 3 GiB left.
+    assert [trace.status for trace in traces] == [Status.PASSED, Status.UNSUPPORTED]
+    assert "memory: needs about" in (traces[1].reason or "")
+
+
+def test_a_new_referee_shares_anew(problem: Problem, session: Session, tmp_path: Path) -> None:
+    session.replace_processes()
+    traces = solve(problem, session, HONEST, tmp_path)
+    assert [trace.status for trace in traces] == [Status.PASSED] * 2, [trace.reason for trace in traces]
+
+
+class TestHold:
+    """Which card a target gets, and what is refused."""
+
+    def test_no_card(self, cards: Cards, monkeypatch: pytest.MonkeyPatch) -> None:
+        start(cards, monkeypatch)
+        cards.script_all(no_driver=True)
+        try:
+            with pytest.raises(UnsupportedError, match="--target gfx1200: no card here"), hold("gfx1200"):
+                pytest.fail("held")
+        finally:
+            cards.script_all(no_driver=False)
+
+    def test_another_architecture(self, cards: Cards, monkeypatch: pytest.MonkeyPatch) -> None:
+        start(cards, monkeypatch)
+        with pytest.raises(UnsupportedError, match="the card here is gfx1200"), hold("gfx942"):
+            pytest.fail("held")
+
+    def test_no_device_node(self, cards: Cards, monkeypatch: pytest.MonkeyPatch) -> None:
+        start(cards, monkeypatch)
+        with pytest.raises(UndecidedError, match="/dev/kfd: is not there"), hold("gfx1200"):
+            pytest.fail("held")
+
+    def test_no_lock_folder(self, cards: Cards, monkeypatch: pytest.MonkeyPatch) -> None:
+        driver, _ = start(cards, monkeypatch)
+        monkeypatch.setattr(type(driver), "device_files", lambda self, card: ("/dev/null",))
+        monkeypatch.delenv("GPU_LOCK_DIR", raising=False)
+        with pytest.raises(InputError, match="no lock folder named"), hold("gfx1200"):
+            pytest.fail("held")
+
+
+def test_the_session_is_for_its_target(problem: Problem, session: Session, tmp_path: Path) -> None:
+    path = tmp_path / "s.py"
+    path.write_text(HONEST)
+    with pytest.raises(UnsupportedError, match="this session is for gfx1200"):
+        list(evaluate(problem, load_solution(path, problem.definition), session=session))
