@@ -15,7 +15,7 @@ from typing import Any
 
 from solbench.corpus.load import Problem, eager_solution
 from solbench.errors import UnsupportedError
-from solbench.evaluate import arena, build, identity
+from solbench.evaluate import arena, build, identity, profiling
 from solbench.evaluate.arena import Shared
 from solbench.evaluate.processes import Referee, RefereeFailure
 from solbench.evaluate.sampling import BaselineFailure, CheckFailure, Limits, Sampled, Side, merge, run_workload
@@ -64,6 +64,7 @@ def evaluate(
     limits: Limits | None = None,
     progress: Callable[[str], None] | None = None,
     time_left: Callable[[], float] | None = None,
+    profile: bool = False,
 ) -> Iterator[Trace]:
     """Yield one trace a workload (default: all of the problem), in order where one process suffices.
 
@@ -72,7 +73,7 @@ def evaluate(
     :class:`UnsupportedError` for a target that is not here; every fault of the candidate is a trace.
 
     ``time_left``: seconds. Once there are none nothing more is begun, and after each process the workloads that would
-    not get through all of them in time are let go. They have no trace.
+    not get through all of them in time are let go. They have no trace. ``profile``: see ``profiling.py``.
     """
     chosen = tuple(workloads) if workloads is not None else problem.workloads
     with ExitStack() as stack:
@@ -80,7 +81,8 @@ def evaluate(
             session = stack.enter_context(Session(limits, target=target))
         if session.target != target:
             raise UnsupportedError(f"--target {target}: this session is for {session.target}")
-        run = _Run(session, problem, solution, baseline or eager_solution(problem.definition), target, protocol)
+        baseline = baseline or eager_solution(problem.definition)
+        run = _Run(session, problem, solution, baseline, target, protocol, profile)
         yield from run.traces(chosen, progress or (lambda text: None), time_left or (lambda: math.inf))
 
 
@@ -100,6 +102,7 @@ class _Case:
     void: str | None = None
     log: str = ""
     spent_s: float = 0.0
+    labels: tuple[str, ...] = ()
 
 
 class _Run:
@@ -113,6 +116,7 @@ class _Run:
         baseline: Solution,
         target: str,
         protocol: Protocol,
+        profile: bool,
     ) -> None:
         self.session = session
         self.problem = problem
@@ -120,6 +124,7 @@ class _Run:
         self.baseline = baseline
         self.target = target
         self.protocol = protocol
+        self.profile = profile
         self.solution_digest = identity.solution_digest(solution)
         self.native = is_native(solution)
         self._workers: dict[str, Worker] = {}
@@ -170,6 +175,11 @@ class _Run:
                         cases.remove(case)
                         yield failure
                     elif last:
+                        if self.profile:
+                            worker, limit_s = self._workers["candidate"], self.session.limits.first_call_s
+                            case.labels = profiling.labels(worker, self.solution.spec.languages, limit_s)
+                            # What a profiler leaves behind would be in the next workload's times.
+                            self._end("candidate")
                         yield self._passed(case)
                 self._end_workers()
                 cases = _in_time(cases, (self.protocol.processes - process - 1) / (process + 1), time_left())
@@ -273,6 +283,7 @@ class _Run:
     def _passed(self, case: _Case) -> Trace:
         """A pass; without a time where too few samples are valid."""
         common = self._common(case.workload)
+        common["labels"] += case.labels
         timing = None
         if case.void is None:
             common["labels"] += (f"clock witness: a call's time is confirmed to {case.agreement_s:.2g} s",)

@@ -21,6 +21,7 @@ from typing import Any
 from solbench.evaluate import frames
 from solbench.evaluate.compute import Gpu, Host, compute
 from solbench.evaluate.memory import Memory, Views
+from solbench.evaluate.profiler import profiled
 
 # Bound before any candidate is loaded; `_taken` compares them afterwards.
 _CLOCKS = {
@@ -107,6 +108,7 @@ def serve(channel: socket.socket, arena: int, config: Mapping[str, Any]) -> None
             frames.send(channel, {"op": "loaded", "fault": fault or _taken()})
         elif operation == "workload":
             assert prepare is not None
+            bind, usual, deliver = _bind_nothing, _nothing, None
             count = 0
             try:
                 memory = place.map(message["size"], arena, message["handle"]) if message["slots"] else None
@@ -120,9 +122,14 @@ def serve(channel: socket.socket, arena: int, config: Mapping[str, Any]) -> None
                 fault = ["raised", traceback.format_exc(limit=-8)[-MAX_REASON:]]
             frames.send(channel, {"op": "ready", "fault": fault})
         elif operation == "close":
-            bind, usual, deliver = _bind_nothing, _nothing, None
             flush()
             frames.send(channel, {"op": "closed", "samples": count})
+        elif operation == "profile":
+            try:
+                answer = {"fault": None, **profiled(usual, place.synchronize)}
+            except BaseException:  # noqa: BLE001
+                answer = {"fault": traceback.format_exc(limit=0).strip()[-MAX_REASON:]}
+            frames.send(channel, {"op": "profiled", **answer})
 
 
 def touch_heap(size: int) -> None:
