@@ -63,7 +63,7 @@ class Side:
     def returns(self) -> bool:
         """Whether results are returned and copied afterwards, rather than written in place."""
         spec = self.solution.spec
-        return "cpp" not in spec.languages and not spec.destination_passing_style
+        return bool({"pytorch", "triton"} & set(spec.languages)) and not spec.destination_passing_style
 
 
 @dataclass(frozen=True)
@@ -236,11 +236,11 @@ class _Round:
     alone: bool
 
 
-def _turn(side: Side, referee: Referee, baseline: Side, limits: Limits, round_: _Round) -> None:
-    """One call on armed memory, and the check of what it left there."""
+def _turn(side: Side, referee: Referee, baseline: Side | None, limits: Limits, round_: _Round) -> None:
+    """One call on armed memory, and the check of what it left there; ``baseline`` where there is one."""
     worker = side.worker
     # Looked at for the baseline too: what precedes a call is the same on both sides, to the last microsecond.
-    trusted = (os.getpid(), referee.pid, baseline.worker.pid, *worker.ancestors())
+    trusted = (os.getpid(), referee.pid, *((baseline.worker.pid,) if baseline else ()), *worker.ancestors())
     before = scheduling(trusted)
     side.calls += 1
     limit_s = limits.first_call_s if side.calls == 1 else limits.call_s
@@ -330,11 +330,11 @@ def _guard(side: Side, step: Callable[[Side], None], is_baseline: bool) -> None:
         raise BaselineFailure(f"baseline {side.solution.name}: {error.status}: {error.reason}") from None
 
 
-def _untouched(referee: Referee, baseline: Side, before: Scheduling, now: Scheduling) -> None:
+def _untouched(referee: Referee, baseline: Side | None, before: Scheduling, now: Scheduling) -> None:
     """The others were stopped or idle while the candidate ran: none may have died or been slowed down."""
     if not referee.alive():
         raise Tampering("the referee was killed while the candidate ran")
-    if not baseline.worker.alive():
+    if baseline is not None and not baseline.worker.alive():
         raise Tampering("the baseline was killed while the candidate ran")
     if not same_scheduling(before, now):
         raise Tampering("processors or priority of the harness's processes were changed")
@@ -368,6 +368,7 @@ _FAULTS = {
     "dtype": Status.INCORRECT_DTYPE,
     "lazy": Status.REWARD_HACK,
     "hack": Status.REWARD_HACK,
+    "unsupported": Status.UNSUPPORTED,
 }
 
 

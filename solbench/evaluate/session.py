@@ -178,6 +178,7 @@ class Session:
             "function": function,
             "entry": "library.so" if native else f"src/{path}",
             "destination_passing_style": solution.spec.destination_passing_style,
+            "interpreted": self.interprets(solution),
         }
         worker = zygote.spawn(config, files, memory.descriptor, trusted=trusted)
         try:
@@ -187,6 +188,10 @@ class Session:
             detail = worker.without_folder(f"{worker.log.text()}\n{error.detail}".strip())
             raise WorkerFailure(error.status, error.reason, detail) from None
         return worker
+
+    def interprets(self, solution: Solution) -> bool:
+        """Whether a candidate's Triton kernels run under Triton's interpreter: for a verdict, not for a time."""
+        return self.card is None and "triton" in solution.spec.languages
 
     def library(self, solution: Solution) -> bytes:
         """The built library of a native solution."""
