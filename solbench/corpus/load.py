@@ -102,8 +102,8 @@ def load_problem(path: Path, *, corpus: str | None = None) -> Problem:
 def load_solution(path: Path, definition: Definition) -> Solution:
     """A solution for ``definition``: a folder or ``solution.yaml`` / ``solution.json``, or one source file.
 
-    A bare ``.py`` file is ``pytorch``, a bare ``.cpp``, ``.hip`` or ``.cu`` file ``cpp``, ``hip_cpp`` or ``cuda_cpp``
-    with binding ``c``; all export ``run``.
+    A bare ``.py`` file is ``triton`` if it imports that, else ``pytorch``; a bare ``.cpp``, ``.hip`` or ``.cu`` file is
+    ``cpp``, ``hip_cpp`` or ``cuda_cpp`` with binding ``c``; all export ``run``.
     """
     path = Path(path)
     if path.is_dir():
@@ -275,6 +275,9 @@ def _bare_solution(path: Path, definition: Definition) -> Solution:
     language, targets = _BARE.get(path.suffix, (None, ()))
     if language is None:
         raise InputError(str(path), "is neither solution.yaml, solution.json, a .py, .cpp, .hip nor .cu file")
+    text = read_text(path)
+    if language == "pytorch" and re.search(r"^\s*(import|from)\s+triton\b", text, re.MULTILINE):
+        language = "triton"
     name = re.sub(r"[^A-Za-z0-9._-]", "-", path.stem).lstrip("._-") or "solution"
     fields = {
         "name": name,
@@ -284,9 +287,9 @@ def _bare_solution(path: Path, definition: Definition) -> Solution:
             "languages": [language],
             "target_hardware": targets,
             "entry_point": f"{path.name}::run",
-            "binding": None if language == "pytorch" else "c",
+            "binding": None if path.suffix in SUFFIXES["pytorch"] else "c",
         },
-        "sources": [{"path": path.name, "content": read_text(path)}],
+        "sources": [{"path": path.name, "content": text}],
     }
     return Solution.load(fields, str(path))
 

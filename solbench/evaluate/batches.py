@@ -21,7 +21,7 @@ from solbench.evaluate.workers import WorkerFailure
 from solbench.model.trace import Status
 
 if TYPE_CHECKING:
-    from solbench.evaluate.sampling import Side
+    from solbench.evaluate.turns import Side
 
 
 @dataclass(frozen=True)

@@ -78,7 +78,12 @@ class Gpu:
         self.runtime.synchronize()
 
     def start(self) -> None:
-        """The card is idle when the first event is recorded."""
+        """The card is idle, and this process's turn on it has come, when the first event is recorded.
+
+        A card takes some 0.15 ms (seen on an H200) to turn from the referee's work to another process's: an event that
+        nobody looks at brings that about.
+        """
+        self.runtime.record(self._start)
         self.runtime.synchronize()
         self._start_ns = _now()
         self.runtime.record(self._start)

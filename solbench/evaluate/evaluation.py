@@ -11,16 +11,20 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from typing import Any
 
 from solbench.corpus.load import Problem, eager_solution
 from solbench.errors import UnsupportedError
-from solbench.evaluate import arena, build, identity, witnesses
+from solbench.evaluate import arena, build, identity, profiling, witnesses
 from solbench.evaluate.arena import Shared
 from solbench.evaluate.processes import Referee, RefereeFailure
-from solbench.evaluate.sampling import BaselineFailure, CheckFailure, Limits, Sampled, Side, merge, run_workload
+from solbench.evaluate.sampling import BaselineFailure, Sampled, run_workload
 from solbench.evaluate.session import Session, is_native
 from solbench.evaluate.timing import BATCH_CALLS_MOST
+from solbench.evaluate.turns import CheckFailure, Limits, Side, merge
+from solbench.evaluate.verdict import check_workload
 from solbench.evaluate.workers import Tampering, Worker, WorkerFailure
 from solbench.model.definition import Definition
 from solbench.model.solution import Solution
@@ -51,6 +55,7 @@ FULL = Protocol(
     max_samples=CAP_FACTOR * 9, precision=PRECISION, preamble_s=PREAMBLE_S, batches=True,
 )  # fmt: skip
 LOG_CHARS_OF_A_PASS = 2_000
+INTERPRETED = "Triton's interpreter"
 # What the worker can pass by value and torch can map.
 _DTYPES = frozenset({
     "float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2",
@@ -87,6 +92,7 @@ def evaluate(
     limits: Limits | None = None,
     progress: Callable[[str], None] | None = None,
     time_left: Callable[[], float] | None = None,
+    profile: bool = False,
 ) -> Iterator[Trace]:
     """Yield one trace a workload (default: all of the problem), in order where one process suffices.
 
@@ -95,7 +101,7 @@ def evaluate(
     :class:`UnsupportedError` for a target that is not here; every fault of the candidate is a trace.
 
     ``time_left``: seconds. Once there are none nothing more is begun, and after each process the workloads that would
-    not get through all of them in time are let go. They have no trace.
+    not get through all of them in time are let go. They have no trace. ``profile``: see ``profiling.py``.
     """
     chosen = tuple(workloads) if workloads is not None else problem.workloads
     with ExitStack() as stack:
@@ -103,7 +109,8 @@ def evaluate(
             session = stack.enter_context(Session(limits, target=target))
         if session.target != target:
             raise UnsupportedError(f"--target {target}: this session is for {session.target}")
-        run = _Run(session, problem, solution, baseline or eager_solution(problem.definition), target, protocol)
+        baseline = baseline or eager_solution(problem.definition)
+        run = _Run(session, problem, solution, baseline, target, protocol, profile)
         yield from run.traces(chosen, progress or (lambda text: None), time_left or (lambda: math.inf))
 
 
@@ -125,6 +132,7 @@ class _Case:
     void: str | None = None
     log: str = ""
     spent_s: float = 0.0
+    labels: tuple[str, ...] = ()
 
 
 class _Run:
@@ -138,6 +146,7 @@ class _Run:
         baseline: Solution,
         target: str,
         protocol: Protocol,
+        profile: bool,
     ) -> None:
         self.session = session
         self.problem = problem
@@ -145,8 +154,10 @@ class _Run:
         self.baseline = baseline
         self.target = target
         self.protocol = protocol
+        self.profile = profile
         self.solution_digest = identity.solution_digest(solution)
         self.native = is_native(solution)
+        self.interpreted = session.interprets(solution)
         self._workers: dict[str, Worker] = {}
         self._memory: Shared | None = None
         self._memory_of: Referee | None = None
@@ -155,6 +166,8 @@ class _Run:
         self, workloads: Sequence[Workload], progress: Callable[[str], None], time_left: Callable[[], float]
     ) -> Iterator[Trace]:
         reason = _unsupported(self.problem.definition, self.solution, self.target)
+        if reason is None and not self.interpreted and self.session.interprets(self.baseline):
+            reason = f"baseline: {self.baseline.name} cannot be timed under {INTERPRETED}"
         if reason is not None:
             yield from (self._failed(workload, Status.UNSUPPORTED, reason) for workload in workloads)
             return
@@ -182,25 +195,31 @@ class _Run:
                 case.copies = arena.copies(case.plan, BATCH_CALLS_MOST, available)
         fitting = [case.copies * case.plan.size for case in cases if arena.needed_memory(case.plan) <= available]
         size_bytes = max(fitting or [arena.ALIGNMENT])
+        processes = 1 if self.interpreted else self.protocol.processes
         try:
-            for process in range(self.protocol.processes):
-                last = process == self.protocol.processes - 1
-                if self.protocol.processes > 1:
+            for process in range(processes):
+                last = process == processes - 1
+                if processes > 1:
                     self.session.renew()
                 for case in list(cases):
                     if time_left() <= 0:
                         return
                     begun_s = time.monotonic()
-                    progress(f"{case.workload.uuid} process {process + 1}/{self.protocol.processes}")
+                    progress(f"{case.workload.uuid} process {process + 1}/{processes}")
                     failure = self._attempt(case, process, size_bytes)
                     case.spent_s += time.monotonic() - begun_s
                     if failure is not None:
                         cases.remove(case)
                         yield failure
                     elif last:
+                        if self.profile:
+                            worker, limit_s = self._workers["candidate"], self.session.limits.first_call_s
+                            case.labels = profiling.labels(worker, self.solution.spec.languages, limit_s)
+                            # What a profiler leaves behind would be in the next workload's times.
+                            self._end("candidate")
                         yield self._passed(case)
                 self._end_workers()
-                cases = _in_time(cases, (self.protocol.processes - process - 1) / (process + 1), time_left())
+                cases = _in_time(cases, (processes - process - 1) / (process + 1), time_left())
                 if not cases:
                     return
         finally:
@@ -222,6 +241,9 @@ class _Run:
                 reason = f"memory: needs about {needed / 2**30:.2g} GiB, {available / 2**30:.2g} GiB are available"
                 return self._failed(workload, Status.UNSUPPORTED, reason)
             memory = self._shared(size_bytes)
+            if self.interpreted:
+                self._check(case, memory)
+                return None
             try:
                 sides["baseline"] = self._side("baseline", self.baseline, memory)
             except (WorkerFailure, build.BuildFailure) as error:
@@ -244,7 +266,7 @@ class _Run:
             correctness = None
             if isinstance(error, CheckFailure) and error.checks and error.status is Status.INCORRECT_NUMERICAL:
                 correctness = Correctness(rounds=case.rounds + error.rounds, checks=error.checks)
-            return self._failed(workload, error.status, error.reason, log, correctness)
+            return self._failed(workload, *self._verdict(error), log, correctness)
         except BaselineFailure as error:
             self._end("candidate")
             return self._failed(workload, Status.INVALID_REFERENCE, str(error), self._end("baseline"))
@@ -254,6 +276,23 @@ class _Run:
         worker = sides["candidate"].worker
         self._keep(case, process, sampled, observed, worker.without_folder(worker.log.text()))
         return None
+
+    def _check(self, case: _Case, memory: Shared) -> None:
+        """The verdict on one workload, without a time."""
+        side = self._side("candidate", self.solution, memory)
+        check_workload(
+            self.problem, case.workload, case.plan, case.axes, self.session.referee(), memory, side, self.session.limits
+        )  # fmt: skip
+        case.checks, case.rounds, case.void = side.checks, side.rounds, f"not timed: {INTERPRETED}"
+        case.log = side.worker.without_folder(side.worker.log.text())
+
+    def _verdict(self, error: WorkerFailure) -> tuple[Status, str]:
+        """Status and reason of a failure; only an interpreter may call something unsupported."""
+        if self.interpreted and error.status is Status.TIMEOUT:
+            return error.status, f"{error.reason}, under {INTERPRETED}, which runs the programs of a grid in turn"
+        if not self.interpreted and error.status is Status.UNSUPPORTED:
+            return Status.REWARD_HACK, "control channel: a fault of no known kind"
+        return error.status, error.reason
 
     def _shared(self, size_bytes: int) -> Shared:
         """Memory for the tensors of every workload; on a card anew when the referee, whose memory it is, is new."""
@@ -315,6 +354,7 @@ class _Run:
     def _passed(self, case: _Case) -> Trace:
         """A pass; without a time where too few samples are valid."""
         common = self._common(case.workload)
+        common["labels"] += case.labels
         timing = None
         if case.void is None:
             common["labels"] += (witnesses.label(case.agreement_s, case.batch_calls, case.copies, self.protocol),)
@@ -352,10 +392,14 @@ class _Run:
 
     def _labels(self) -> tuple[str, ...]:
         start = "a fresh interpreter a process" if self.protocol.processes > 1 else "forked from a warm interpreter"
+        beside = f"baseline: {self.baseline.name}"
+        if self.interpreted:
+            start = "forked from a warm interpreter"
+            beside = f"verdict only: {INTERPRETED}, Triton {_version('triton')}; autotune takes the first configuration"
         return (
             self.session.isolation.label,
             *(self.session.card.labels if self.session.card else ()),
-            f"baseline: {self.baseline.name}",
+            beside,
             f"threads: {self.session.threads}",
             f"start: {start}",
         )
@@ -372,9 +416,9 @@ def _in_time(cases: list[_Case], factor: float, time_left_s: float) -> list[_Cas
 
 
 def _languages(target: str) -> frozenset[str]:
-    """Languages that run on a target."""
+    """Languages that run on a target; on the host Triton's kernels run under its interpreter."""
     if target == "cpu":
-        return frozenset({"pytorch", "cpp"})
+        return frozenset({"pytorch", "triton", "cpp"})
     return frozenset({"pytorch", "triton", "hip_cpp" if target.startswith("gfx") else "cuda_cpp"})
 
 
@@ -384,9 +428,12 @@ def _unsupported(definition: Definition, solution: Solution, target: str) -> str
     language = next((name for name in spec.languages if name not in _languages(target)), None)
     if language is not None:
         return f"language: {language} does not run on the {target} target"
+    interpreted = target == "cpu" and "triton" in spec.languages
+    if interpreted and not (find_spec("triton") and find_spec("numpy")):
+        return "language: Triton or NumPy is not installed (pip install 'solbench[run]')"
     if is_native(solution) and spec.binding != "c":
         return f"language: {spec.languages[0]} needs binding 'c' (extern \"C\" pointers); 'torch' is not built here"
-    if target not in spec.target_hardware and solution != eager_solution(definition):
+    if target not in spec.target_hardware and not interpreted and solution != eager_solution(definition):
         return f"target: the solution is written for {', '.join(spec.target_hardware)}"
     dtype = arena.unsupported_dtype(definition, _DTYPES)
     if dtype is not None:
@@ -395,6 +442,13 @@ def _unsupported(definition: Definition, solution: Solution, target: str) -> str
         if tensor.shape is None and is_native(solution) and tensor.dtype not in _NATIVE_SCALARS:
             return f"dtype: scalar {name} of {tensor.dtype} has no C type"
     return None
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "of unknown version"
 
 
 def _last_line(text: str) -> str:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from solbench.device.native import Runtime
+from solbench.errors import UndecidedError
 
 Slot = Mapping[str, Any]
 
@@ -50,6 +52,7 @@ class DeviceMemory:
 
 
 Memory = HostMemory | DeviceMemory
+_OPEN_WAITS_S = (0.05, 0.2)
 
 
 class Views:
@@ -123,5 +126,16 @@ def open_device_memory(
 ) -> DeviceMemory:
     """Memory that another process exported as ``handle`` (hexadecimal); ``opened`` remembers what is mapped already."""
     if handle not in opened:
-        opened[handle] = runtime.open(bytes.fromhex(handle))
+        opened[handle] = _open(runtime, bytes.fromhex(handle))
     return DeviceMemory(opened[handle], device_type, index)
+
+
+def _open(runtime: Runtime, exported: bytes) -> int:
+    """Opening says "invalid device context" now and then (once in some ninety on CUDA 13, driver 580), where another
+    process that had the memory open is just being ended: tried again, and the last refusal stands."""
+    for wait_s in _OPEN_WAITS_S:
+        try:
+            return runtime.open(exported)
+        except UndecidedError:
+            time.sleep(wait_s)
+    return runtime.open(exported)

@@ -51,6 +51,9 @@ def environment(folder: str, threads: int) -> dict[str, str]:
         "LANG": "C.UTF-8",
         "LC_ALL": "C.UTF-8",
         "HOME": folder,
+        # Who asks the account's name, as torch.compile does, finds no list of accounts in a sandbox.
+        "USER": "solbench",
+        "LOGNAME": "solbench",
         "TMPDIR": folder,
         "XDG_CACHE_HOME": folder,
         "PYTHONHASHSEED": "0",
@@ -208,6 +211,11 @@ def _landlock(folder: str, devices: Sequence[str]) -> None:
         _allow(ruleset, folder, writes)
         for path in ("/dev/null", *devices):
             _allow(ruleset, path, writes if os.path.isdir(path) else writes & _FILE_RIGHTS)
+        if devices:
+            # CUDA names its threads through /proc and does not start where it cannot. Left open for the life of this
+            # process: the rule holds for this directory entry, which the kernel might else forget and make anew.
+            os.open("/proc/self/task", os.O_PATH)
+            _allow(ruleset, "/proc/self/task", writes & _FILE_RIGHTS)
         if _libc.syscall(_SYS_LANDLOCK_RESTRICT, ruleset, 0) != 0:
             raise OSError(ctypes.get_errno(), "landlock_restrict_self")
     finally:

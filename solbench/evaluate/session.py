@@ -17,8 +17,9 @@ from solbench.evaluate import arena, build, sandbox
 from solbench.evaluate.arena import Shared
 from solbench.evaluate.held import HeldCard, hold
 from solbench.evaluate.processes import Referee, RefereeFailure
-from solbench.evaluate.sampling import Limits, load, measure_floor, measure_flush
+from solbench.evaluate.sampling import measure_floor, measure_flush
 from solbench.evaluate.timing import Floor
+from solbench.evaluate.turns import Limits, load
 from solbench.evaluate.workers import Worker, WorkerFailure, Zygote
 from solbench.model.solution import Solution
 from solbench.model.trace import Method
@@ -182,6 +183,7 @@ class Session:
             "function": function,
             "entry": "library.so" if native else f"src/{path}",
             "destination_passing_style": solution.spec.destination_passing_style,
+            "interpreted": self.interprets(solution),
         }
         worker = zygote.spawn(config, files, memory.descriptor, trusted=trusted)
         try:
@@ -191,6 +193,10 @@ class Session:
             detail = worker.without_folder(f"{worker.log.text()}\n{error.detail}".strip())
             raise WorkerFailure(error.status, error.reason, detail) from None
         return worker
+
+    def interprets(self, solution: Solution) -> bool:
+        """Whether a candidate's Triton kernels run under Triton's interpreter: for a verdict, not for a time."""
+        return self.card is None and "triton" in solution.spec.languages
 
     def library(self, solution: Solution) -> bytes:
         """The built library of a native solution."""

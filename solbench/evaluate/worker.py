@@ -22,6 +22,7 @@ from typing import Any
 from solbench.evaluate import frames
 from solbench.evaluate.compute import Gpu, Host, compute
 from solbench.evaluate.memory import Memory, Views
+from solbench.evaluate.profiler import profiled
 
 # Bound before any candidate is loaded; `_taken` compares them afterwards.
 _CLOCKS = {
@@ -33,6 +34,8 @@ MAX_REASON = 4000
 _FULL_PRECISION = ("highest", "ieee", "none", False)
 _lowered: list[str] = []
 _libc = ctypes.CDLL(None)
+# With Triton's interpreter, which cannot compute everything: why an exception is no fault of the candidate, or None.
+_refused: Callable[[BaseException], str | None] | None = None
 
 _SCALARS = {
     "float32": ctypes.c_float, "float64": ctypes.c_double, "int32": ctypes.c_int32, "int64": ctypes.c_int64,
@@ -58,8 +61,8 @@ class Fail(Exception):
 def serve(channel: socket.socket, arena: int, config: Mapping[str, Any]) -> None:
     """Answer the orchestrator's frames until it closes the channel.
 
-    ``config``: language, folder, entry (a file below it), function, destination_passing_style, device (see
-    :mod:`solbench.evaluate.compute`).
+    ``config``: language, folder, entry (a file below it), function, destination_passing_style, interpreted (Triton
+    kernels, by Triton's interpreter), device (see :mod:`solbench.evaluate.compute`).
     """
     candidate = _native if config["language"] == "native" else _python
     place: Host | Gpu = Host()
@@ -85,7 +88,7 @@ def serve(channel: socket.socket, arena: int, config: Mapping[str, Any]) -> None
                 result = call()
                 event_ns, host_ns = place.stop()
             except BaseException:  # noqa: BLE001 (whatever a candidate raises is its answer)
-                fault = ["raised", traceback.format_exc(limit=-8)[-MAX_REASON:]]
+                fault = _raised()
             count += 1
             fault = fault or _taken()
             if fault is not None:
@@ -112,11 +115,12 @@ def serve(channel: socket.socket, arena: int, config: Mapping[str, Any]) -> None
             except Fail as error:
                 fault = error.fault
             except BaseException:  # noqa: BLE001
-                fault = ["raised", traceback.format_exc(limit=-8)[-MAX_REASON:]]
+                fault = _raised()
             flush()
             frames.send(channel, {"op": "loaded", "fault": fault or _taken()})
         elif operation == "workload":
             assert prepare is not None
+            bind, usual, deliver = _bind_nothing, _nothing, None
             count = 0
             try:
                 memory = place.map(message["size"], arena, message["handle"]) if message["slots"] else None
@@ -131,12 +135,17 @@ def serve(channel: socket.socket, arena: int, config: Mapping[str, Any]) -> None
                     copies.append((bind_copy(message["scalars"]), deliver_copy))
                 fault = None
             except BaseException:  # noqa: BLE001
-                fault = ["raised", traceback.format_exc(limit=-8)[-MAX_REASON:]]
+                fault = _raised()
             frames.send(channel, {"op": "ready", "fault": fault})
         elif operation == "close":
-            bind, usual, deliver, copies = _bind_nothing, _nothing, None, []
             flush()
             frames.send(channel, {"op": "closed", "samples": count})
+        elif operation == "profile":
+            try:
+                answer = {"fault": None, **profiled(usual, place.synchronize)}
+            except BaseException:  # noqa: BLE001
+                answer = {"fault": traceback.format_exc(limit=0).strip()[-MAX_REASON:]}
+            frames.send(channel, {"op": "profiled", **answer})
 
 
 def _batch(copies: list[tuple[Call, Deliver | None]], place: Host | Gpu) -> Fault | None:
@@ -152,7 +161,7 @@ def _batch(copies: list[tuple[Call, Deliver | None]], place: Host | Gpu) -> Faul
     except Fail as error:
         return error.fault
     except BaseException:  # noqa: BLE001 (whatever a candidate raises is its answer)
-        return ["raised", traceback.format_exc(limit=-8)[-MAX_REASON:]]
+        return _raised()
     return None
 
 
@@ -188,13 +197,22 @@ def flush() -> None:
     _libc.fflush(None)
 
 
+def _raised() -> Fault:
+    """The fault of the exception that is being handled."""
+    error = sys.exc_info()[1]
+    reason = _refused(error) if _refused is not None and error is not None else None
+    if reason is not None:
+        return ["unsupported", reason[-MAX_REASON:]]
+    return ["raised", traceback.format_exc(limit=-8)[-MAX_REASON:]]
+
+
 def _try(deliver: Deliver, result: Any) -> Fault | None:
     try:
         deliver(result)
     except Fail as error:
         return error.fault
     except BaseException:  # noqa: BLE001
-        return ["raised", traceback.format_exc(limit=-8)[-MAX_REASON:]]
+        return _raised()
     return None
 
 
@@ -262,8 +280,14 @@ def _native(config: Mapping[str, Any], place: Host | Gpu) -> Prepare:
 
 
 def _python(config: Mapping[str, Any], place: Host | Gpu) -> Prepare:
+    global _refused
     import torch
 
+    if config["interpreted"]:
+        from solbench.evaluate import triton_interpreter
+
+        _refused = triton_interpreter.refused
+        triton_interpreter.install()
     if place.device.startswith("cuda"):
         torch.cuda.set_device(place.device)
         torch.cuda.init()

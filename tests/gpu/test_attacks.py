@@ -22,8 +22,8 @@ from solbench.device import locks
 from solbench.device.card import Card, Driver, drivers, find
 from solbench.errors import InputError, UnsupportedError
 from solbench.evaluate.evaluation import evaluate, protocol
-from solbench.evaluate.sampling import Limits
 from solbench.evaluate.session import Session
+from solbench.evaluate.turns import Limits
 from solbench.model.solution import Solution
 from solbench.model.trace import Status, Trace
 

@@ -1,6 +1,7 @@
 // attack: compiled for a card that is not here
-// expect: COMPILE_ERROR or UNSUPPORTED or RUNTIME_ERROR
-// flags: -gencode=arch=compute_120,code=sm_120
+// expect: COMPILE_ERROR
+// reason: but the card is
+// flags: -arch=sm_80
 #include <cstdint>
 
 __global__ void scale_shift(const float* x, double scale, float* y, int64_t n) {

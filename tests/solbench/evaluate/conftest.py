@@ -8,8 +8,8 @@ import pytest
 from small_problem import write_problem
 
 from solbench.corpus.load import Problem, load_problem
-from solbench.evaluate.sampling import Limits
 from solbench.evaluate.session import Session
+from solbench.evaluate.turns import Limits
 
 
 @pytest.fixture(scope="session")

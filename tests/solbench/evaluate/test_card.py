@@ -19,8 +19,8 @@ from solbench.device.ownership import own
 from solbench.errors import InputError, UndecidedError, UnsupportedError
 from solbench.evaluate.evaluation import evaluate, protocol
 from solbench.evaluate.held import HeldCard, hold
-from solbench.evaluate.sampling import Limits
 from solbench.evaluate.session import Session
+from solbench.evaluate.turns import Limits
 from solbench.evaluate.workers import CardAccess
 from solbench.model.trace import Status, Trace
 

@@ -39,8 +39,8 @@ def solve(
 @pytest.mark.parametrize(
     ("name", "spec", "reason"),
     [
-        ("s.py", {"languages": ["triton"]}, "language: triton"),
         ("s.cpp", {"languages": ["hip_cpp"]}, "language: hip_cpp"),
+        ("s.cpp", {"languages": ["cuda_cpp", "cpp"]}, "language: cuda_cpp does not run on the cpu target"),
         ("s.cpp", {"binding": "torch"}, "binding"),
         ("s.py", {"target_hardware": ["gfx1200"]}, "target"),
     ],

@@ -204,8 +204,12 @@ def test_commands(corpus: Path, tmp_path: Path, session: Session, monkeypatch: p
     right.write_text("def run(x, scale):\n    return x * scale + 1\n")
     wrong.write_text("def run(x, scale):\n    return x * scale if len(x) == 1000 else x * scale + 1\n")
     common = ["--root", str(corpus), "--samples", "1"]
-    result = run("evaluate", "scale_shift", "--solution", str(right), *common, "--trace-output", "traces.jsonl")
+    written = ["--trace-output", "traces.jsonl", "--profile"]
+    result = run("evaluate", "scale_shift", "--solution", str(right), *common, *written)
     assert result.exception is None and result.return_value == 0, result.output
+    lines = result.stdout.splitlines()
+    heads = ["workload", "status", "T_k", "interval", "T_b", "speed-up", "T_SOL", "binds", "headroom", "S"]
+    assert lines[1].split() == heads and "  small: profile (the worker's word): operators on the cpu: " in result.stdout
     assert "2 of 2 workloads passed" in result.stdout and f"  {session.isolation.label}" in result.stdout
     assert len((tmp_path / "traces.jsonl").read_text().splitlines()) == 2
     # From here on with the session of the tests: starting one takes seconds.
@@ -214,12 +218,15 @@ def test_commands(corpus: Path, tmp_path: Path, session: Session, monkeypatch: p
     assert result.return_value == 1
     rows = json.loads(result.stdout)
     assert [row["status"] for row in rows] == ["INCORRECT_NUMERICAL", "PASSED"]
-    fields = {"workload", "status", "t_k_s", "t_b_s", "t_sol_s", "score", "labels", "log"}
+    fields = {"workload", "status", "t_k_s", "t_b_s", "t_sol_s", "score", "labels", "log", "binds", "engine"}
     assert all(fields <= set(row) for row in rows)
     assert rows[0]["t_k_s"] is None and rows[0]["score"] == 0.0 and rows[0]["reason"]
     for arguments, message in (
         (["scale_shift", "--workload", "none"], "no such workload; T/tests/scale_shift has small, larger"),
         (["nothing"], "no such problem"),
+        (["scale_shift", "--trace-output", str(tmp_path)], "is there and no file; name a file"),
+        (["scale_shift", "--trace-output", "/dev/full"], "is there and no file; name a file"),
+        (["scale_shift", "--trace-output", "none/t.jsonl"], "there is no folder none; make it first"),
     ):
         result = run("evaluate", *arguments, "--solution", str(right), "--root", str(corpus))
         assert isinstance(result.exception, InputError) and message in str(result.exception)
