@@ -150,6 +150,7 @@ def measure(workspace: Workspace) -> str:
     from solbench.corpus.load import load_corpus
     from solbench.errors import UndecidedError
     from solbench.evaluate import sandbox
+    from solbench.evaluate.controls import controls_here
     from solbench.evaluate.evaluation import protocol
     from solbench.evaluate.measure import measure
     from solbench.evaluate.session import Session
@@ -169,6 +170,8 @@ def measure(workspace: Workspace) -> str:
     }
     # Kept across a kill: the next run of this stage finishes what this one began.
     working = workspace.root / ".measurements"
+    hardware = canonical.loads((workspace.root / "hardware" / "cpu.json").read_bytes(), "hardware/cpu.json")
+    say: Callable[[str], None] = lambda line: print(f"  {line}", flush=True)  # noqa: E731
     with Session(unsandboxed=unsandboxed) as session:
         summary = measure(
             load_corpus(workspace.problems),
@@ -177,9 +180,10 @@ def measure(workspace: Workspace) -> str:
             estimates={case: ESTIMATE_OVER_BOUND * t_sol_s for case, t_sol_s in bounds.items()},
             budget_s=parameters.budget_s,
             final=True,
-            hardware=canonical.loads((workspace.root / "hardware" / "cpu.json").read_bytes(), "hardware/cpu.json"),
+            hardware=hardware,
+            controls=controls_here(session, hardware, progress=say),
             session=session,
-            progress=lambda line: print(f"  {line}", flush=True),
+            progress=say,
         )
     replace_folder(working, workspace.root / "measurements")
     return str(summary)

@@ -79,7 +79,7 @@ def evaluate(
     be written, 4 the target is not here.
     """
     from solbench.cli import printable
-    from solbench.cli.evaluate_table import row, table
+    from solbench.cli.evaluate_table import floor_lines, row, table
     from solbench.corpus.load import find_problems, load_solution
     from solbench.evaluate.evaluation import evaluate as run
     from solbench.evaluate.evaluation import protocol
@@ -102,12 +102,13 @@ def evaluate(
             profile=profile,
         )  # fmt: skip
         timed = any(trace.timing is not None for trace in traces)
-        floor_s = min(floor["event_s"] for floor in session.floors().values()) if timed else 0.0
+        floors = session.floors() if timed else {}
+    floor_s = min((floor["event_s"] for floor in floors.values()), default=0.0)
     rows = [row(*scored) for scored in zip(traces, *_scores(found, chosen, traces, floor_s, target, say))]
     if as_json:
         click.echo(json.dumps(rows, indent=2))
     else:
-        for line in table(found, candidate.name, rows):
+        for line in [*table(found, candidate.name, rows), *floor_lines(floors)]:
             click.echo(printable(line))
     if trace_output is not None:  # last: what cannot be written is on the screen
         lines = [json.dumps(trace.as_dict(), ensure_ascii=False) + "\n" for trace in traces]

@@ -76,6 +76,14 @@ def table(problem: Problem, solution: str, rows: Sequence[Mapping[str, Any]]) ->
     return [*lines, *notes, f"{passed} of {len(rows)} workloads passed", *(f"  {label}" for label in shared)]
 
 
+def floor_lines(floors: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """What stands beside times that are printed: the time of an empty call, and that no control was run."""
+    if not floors:
+        return []
+    found = ", ".join(f"{_time(floor['event_s'])} ({kind})" for kind, floor in floors.items())
+    return [f"  floor: an empty call takes {found}", "  controls: not run (`solbench measure` does)"]
+
+
 def _time(seconds: float | None) -> str:
     if seconds is None:
         return "-"

@@ -32,7 +32,7 @@ from solbench.errors import InputError
 @click.option("--unsandboxed", is_flag=True, help="Without namespaces and Landlock, for code you trust; traces say so.")
 @click.option("--uuid", help="The card, on a GPU target.  [default: $GPU_LOCK_UUID, else the only card]")
 @click.option("--lock-dir", type=click.Path(path_type=Path), help="Folder of card locks.  [default: $GPU_LOCK_DIR]")
-@click.option("--no-calibrate", is_flag=True, help="On cpu: leave the machine model out of the header.")
+@click.option("--no-calibrate", is_flag=True, help="On cpu: without a machine model, and so without controls.")
 def measure(
     target: str,
     corpus: Path,
@@ -51,9 +51,13 @@ def measure(
 ) -> int:
     """Measure solutions of a corpus and write a measurement set: a header, one trace a line, a footer.
 
+    First of all controls of known cost are sampled (nothing, a copy, a sleep, a product, a fill of half the cache);
+    where one reads wrong, nothing is measured.
+
     Needs neither DVC nor git. Until all is measured the set is NAME.jsonl.partial; a run that was killed, or whose
     --budget was spent, goes on where it was when it is called again with the same --out, on the same kind of device.
-    quick takes 6 samples in one process; full takes 9 in each of six newly started processes, as published.
+    quick takes 6 to 18 samples in one process, until the medians are known to 2 %; full takes 9 to 27 in each of six
+    newly started processes, as published.
 
     Exit code: 0 the set is complete, 2 bad input, 3 something is left to measure, or it could not be measured, 4 the
     target is not here.
@@ -62,6 +66,7 @@ def measure(
     from solbench.corpus.load import find_problems, load_corpus
     from solbench.device.calibrate import calibrate_cpu
     from solbench.evaluate.cards import measure_on_cards, seats_here
+    from solbench.evaluate.controls import controls_here
     from solbench.evaluate.evaluation import protocol
     from solbench.evaluate.measure import measure as run
     from solbench.evaluate.session import Session
@@ -78,6 +83,9 @@ def measure(
     wanted = [part for entry in candidates for part in entry.split(",") if part]
     problems = find_problems(corpus, names) if names else load_corpus(corpus)
 
+    def say(text: str) -> None:
+        click.echo(f"  {printable(text)}", err=True)
+
     def options() -> dict[str, Any]:
         return {
             "candidates": None if "all" in wanted else wanted,
@@ -85,7 +93,7 @@ def measure(
             # Loading and calibrating have taken their part of it.
             "budget_s": None if limit_s is None else max(begun_s + limit_s - time.monotonic(), 0.0),
             "final": final,
-            "progress": lambda text: click.echo(f"  {printable(text)}", err=True),
+            "progress": say,
         }
 
     if workers > 1:
@@ -97,6 +105,9 @@ def measure(
             click.echo("  calibrating this cpu", err=True)
             hardware = calibrate_cpu()
         with Session(target=target, unsandboxed=unsandboxed, uuid=uuid, lock_dir=lock_dir) as session:
-            summary = run(problems, out, target=target, hardware=hardware, session=session, **options())
+            controls = controls_here(session, hardware, progress=say)
+            summary = run(
+                problems, out, target=target, hardware=hardware, controls=controls, session=session, **options()
+            )
     click.echo(printable(f"{out}: {summary}"))
     return 3 if summary.left else 0

@@ -1,8 +1,8 @@
 """What this cpu can do, measured by a small C++ probe: the machine model of the ``cpu`` target.
 
 Probed: fused multiply-adds in fp32 from registers, reading and copying a buffer far larger than the last-level
-cache. Each is the best of many short runs, alone and on all cores, times a margin, so that a busy machine does not make
-the bound beatable. Rates of formats that the probe does not run follow from the processor's flags.
+cache. Each is the best of many short blocks, alone and on all cores, times a margin, so that a busy machine does not
+make the bound beatable. Rates of formats that the probe does not run follow from the processor's flags.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ MARGIN = 1.25
 PROBE_LIMIT_S = 120.0
 # A buffer this many times the last-level cache is read from memory, not from the cache.
 BUFFER_FACTOR = 8
+# Seconds of blocks for each of six rates.
+BLOCKS_S = 0.75
 
 # flag, factor over fp32, what it is; the first that applies.
 _FLOAT16 = (
@@ -83,36 +85,46 @@ static double fma_work(int64_t rounds, volatile float* sink) {
   return 2.0 * kChains * (kBytes / 4) * double(rounds);
 }
 
-static double fma_rate(int threads, int64_t rounds) {
+// Work a second of the best of many short blocks, for about `seconds`. A block is over before a busy machine's other
+// processes get their turn, in some of them at least; a long run always shares.
+template <class Block> static double best_rate(double seconds, size_t blocks, Block block) {
   double best = 0;
-  for (int repeat = 0; repeat < 12; ++repeat) {
-    double work = 0;
-    const double start = now();
-#pragma omp parallel num_threads(threads) reduction(+ : work)
-    { volatile float sink; work += fma_work(rounds, &sink); }
-    best = std::max(best, work / (now() - start));
-  }
+  const double end = now() + seconds;
+  do {
+    for (size_t at = 0; at < blocks; ++at) {
+      const double start = now();
+      const double work = block(at);
+      best = std::max(best, work / (now() - start));
+    }
+  } while (now() < end);
   return best;
 }
 
-static double read_rate(const char* data, size_t bytes, int threads) {
+static double fma_rate(int threads, int64_t rounds, double seconds) {
+  return best_rate(seconds, 8, [&](size_t) {
+    double work = 0;
+#pragma omp parallel num_threads(threads) reduction(+ : work)
+    { volatile float sink; work += fma_work(rounds, &sink); }
+    return work;
+  });
+}
+
+// Blocks follow each other through the whole buffer: each was last seen a buffer's length ago, and is in no cache.
+static double read_rate(const char* data, size_t bytes, size_t block, int threads, double seconds) {
   typedef int64_t V __attribute__((vector_size(kBytes)));
-  const size_t count = bytes / (8 * kBytes);
-  double best = 0;
-  for (int repeat = 0; repeat < 20; ++repeat) {
+  const size_t count = block / (8 * kBytes);
+  return best_rate(seconds, bytes / block, [&](size_t at) {
     int64_t guard = 0;
-    const double start = now();
+    const V* base = reinterpret_cast<const V*>(data + at * block);
 #pragma omp parallel for num_threads(threads) schedule(static) reduction(^ : guard)
-    for (size_t block = 0; block < count; ++block) {
-      const V* from = reinterpret_cast<const V*>(data) + 8 * block;
+    for (size_t part = 0; part < count; ++part) {
+      const V* from = base + 8 * part;
       const V mixed = ((from[0] ^ from[1]) ^ (from[2] ^ from[3])) ^ ((from[4] ^ from[5]) ^ (from[6] ^ from[7]));
       guard ^= mixed[0];
     }
-    const double seconds = now() - start;
     if (guard == 42) std::fputs("", stderr);
-    best = std::max(best, double(count * 8 * kBytes) / seconds);
-  }
-  return best;
+    return double(count * 8 * kBytes);
+  });
 }
 
 static void copy_part(char* to, const char* from, size_t bytes) {
@@ -128,16 +140,16 @@ static void copy_part(char* to, const char* from, size_t bytes) {
 }
 
 // Bytes read plus bytes written, a second, with stores that pass the cache by where the processor has them.
-static double copy_rate(char* data, size_t bytes, int threads) {
-  const size_t half = bytes / 2, part = half / threads / 4096 * 4096;
-  double best = 0;
-  for (int repeat = 0; repeat < 20; ++repeat) {
-    const double start = now();
+static double copy_rate(char* data, size_t bytes, size_t block, int threads, double seconds) {
+  const size_t half = bytes / 2, part = block / 2 / threads / 4096 * 4096;
+  return best_rate(seconds, bytes / block, [&](size_t at) {
+    char* from = data + at * (block / 2);
 #pragma omp parallel for num_threads(threads) schedule(static)
-    for (int thread = 0; thread < threads; ++thread) copy_part(data + half + thread * part, data + thread * part, part);
-    best = std::max(best, 2.0 * double(part) * threads / (now() - start));
-  }
-  return best;
+    for (int thread = 0; thread < threads; ++thread) {
+      copy_part(from + half + thread * part, from + thread * part, part);
+    }
+    return 2.0 * double(part) * threads;
+  });
 }
 
 int main(int, char** argument) {
@@ -147,10 +159,15 @@ int main(int, char** argument) {
   if (data == nullptr) return 1;
 #pragma omp parallel for num_threads(threads) schedule(static)
   for (size_t page = 0; page < bytes / 4096; ++page) std::memset(data + page * 4096, int(page * 31), 4096);
-  const int64_t rounds = 400000;
-  const double fp32 = std::max(threads * fma_rate(1, rounds), fma_rate(threads, rounds));
-  const double read = std::max(read_rate(data, bytes, 1), read_rate(data, bytes, threads));
-  const double copy = std::max(copy_rate(data, bytes, 1), copy_rate(data, bytes, threads));
+  const int64_t rounds = 40000;
+  const double seconds = std::atof(argument[3]);
+  const size_t block = std::min<size_t>(bytes / 8, 8 << 20) / (8192 * threads) * (8192 * threads);
+  if (block == 0) return 1;
+  const double fp32 = std::max(threads * fma_rate(1, rounds, seconds), fma_rate(threads, rounds, seconds));
+  const double read = std::max(
+      read_rate(data, bytes, block, 1, seconds), read_rate(data, bytes, block, threads, seconds));
+  const double copy = std::max(
+      copy_rate(data, bytes, block, 1, seconds), copy_rate(data, bytes, block, threads, seconds));
   std::printf("{\"fp32_ops_per_s\": %.6e, ", fp32);
   std::printf("\"read_bytes_per_s\": %.6e, \"copy_bytes_per_s\": %.6e}\n", read, copy);
   return 0;
@@ -194,7 +211,7 @@ def machine_model(measured: Probe, identity: Mapping[str, Any]) -> dict[str, Any
     Rates of other formats are multiples of the fp32 rate, from the widest instruction that the flags promise.
     """
     flags = set(identity["flags"])
-    fp32 = "fp32 multiply-adds from registers, best of 20 short runs, alone and on all cores"
+    fp32 = "fp32 multiply-adds from registers, best of many short blocks, alone and on all cores"
 
     def rate(factor: float, why: str) -> dict[str, Any]:
         source, confidence = (fp32, "measured") if factor == 1 else (f"{factor:g} times the fp32 probe: {why}", "low")
@@ -232,7 +249,7 @@ def machine_model(measured: Probe, identity: Mapping[str, Any]) -> dict[str, Any
             "measured_bytes_per_s": measured.memory_bytes_per_s,
             "margin": MARGIN,
             "dense": True,
-            "source": f"reading and copying {BUFFER_FACTOR} times the last-level cache, best of 20 runs each",
+            "source": f"reading and copying {BUFFER_FACTOR} times the last-level cache, best of many short blocks each",
             "confidence": "measured",
         },
         "caches": caches,
@@ -262,7 +279,7 @@ def probe() -> Probe:
         build = [compiler, "-O3", "-march=native", "-fopenmp", "-std=c++20", "-o", str(program), str(source)]
         _run(build, "the probe does not compile")
         size = BUFFER_FACTOR * cpu.last_level_bytes()
-        output = _run([str(program), str(size), str(cpu.thread_count())], "the probe failed")
+        output = _run([str(program), str(size), str(cpu.thread_count()), str(BLOCKS_S)], "the probe failed")
         return Probe(**{name: float(value) for name, value in json.loads(output).items()})
     finally:
         shutil.rmtree(folder, ignore_errors=True)

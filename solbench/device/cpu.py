@@ -19,6 +19,7 @@ FLAGS_THAT_MATTER = (
 # Where the kernel tells no cache sizes: not smaller than the last level of common processors, per processor.
 FALLBACK_CACHE_BYTES = 64 << 20
 _CPU = Path("/sys/devices/system/cpu")
+_CPUINFO = Path("/proc/cpuinfo")
 
 
 def identity() -> dict[str, Any]:
@@ -84,11 +85,41 @@ def memory_bytes() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
+def clock_hz() -> float | None:
+    """Mean clock of the processors we may run on, by the kernel's word at this moment; None where it tells none.
+
+    A virtual machine's kernel may only know the nominal clock.
+    """
+    usable = sorted(os.sched_getaffinity(0))
+    try:
+        files = [_CPU / f"cpu{number}" / "cpufreq" / "scaling_cur_freq" for number in usable]
+        hertz = [1e3 * float(file.read_text()) for file in files]
+    except (OSError, ValueError):
+        hertz = _cpuinfo_hz(frozenset(usable))
+    return sum(hertz) / len(hertz) if hertz else None
+
+
+def _cpuinfo_hz(usable: frozenset[int]) -> list[float]:
+    """The clocks that /proc/cpuinfo tells of these processors."""
+    found, number = [], -1
+    try:
+        text = _CPUINFO.read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return []
+    for line in text.splitlines():
+        name, _, value = line.partition(":")
+        if name.strip() == "processor" and value.strip().isdigit():
+            number = int(value)
+        elif name.strip() == "cpu MHz" and number in usable:
+            found.append(1e6 * float(value))
+    return found
+
+
 def _cpuinfo() -> dict[str, str]:
     """Fields of the first processor."""
     fields: dict[str, str] = {}
     try:
-        text = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace")
+        text = _CPUINFO.read_text(encoding="ascii", errors="replace")
     except OSError:
         return fields
     for line in text.partition("\n\n")[0].splitlines():

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from solbench.model.definition import DTYPE_BITS, Definition, resolve_shape, storage_bytes
@@ -15,6 +15,8 @@ from solbench.model.definition import DTYPE_BITS, Definition, resolve_shape, sto
 ALIGNMENT = 4096
 # Heap for the temporaries of a call, as a multiple of its inputs and outputs, with its least and its most.
 HEAP_PER_BYTE, HEAP_LEAST, HEAP_MOST = 6, 32 << 20, 1 << 30
+# A batch has each of its calls on a copy of the slots; these bytes for all copies together.
+BATCH_BYTES = 256 << 20
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,23 @@ def layout(definition: Definition, axes: dict[str, int]) -> Layout:
             slots.append(Slot(name, role, resolve_shape(spec, axes), spec.dtype, offset, nbytes))
             offset += -(-max(nbytes, 1) // ALIGNMENT) * ALIGNMENT
     return Layout(tuple(slots), offset)
+
+
+def copies(plan: Layout, most: int, available: int) -> int:
+    """Copies of the slots that an arena holds for batches, at multiples of the layout's size: at most ``most``, as many
+    as fit :data:`BATCH_BYTES` and half of what a sample leaves of the ``available`` bytes; 1 where no second one does.
+    """
+    free = available - needed_memory(plan)
+    # Each copy is there three times: shared, the referee's own values, what the reference made of them.
+    fitting = min(BATCH_BYTES // max(plan.size, 1), free // 2 // max(3 * plan.size, 1))
+    return max(1, min(most, fitting))
+
+
+def copy_slots(plan: Layout, number: int, shared: frozenset[str]) -> tuple[Slot, ...]:
+    """Slots of copy ``number``; 0 is the layout itself. Those named in ``shared`` lie once, for all copies."""
+    return tuple(
+        slot if slot.name in shared else replace(slot, offset=slot.offset + number * plan.size) for slot in plan.slots
+    )
 
 
 def unsupported_dtype(definition: Definition, supported: frozenset[str]) -> str | None:

@@ -24,6 +24,7 @@ from solbench.device.card import Card, Driver, drivers, refuse_busy
 from solbench.device.ownership import BORROWED
 from solbench.errors import InputError, SolbenchError, UndecidedError, UnsupportedError
 from solbench.evaluate import sandbox
+from solbench.evaluate.controls import controls_here, refuse
 from solbench.evaluate.jobs import Estimates, Job, Work, jobs
 from solbench.evaluate.measure import Summary, finish, header, report_kept
 from solbench.evaluate.merging import Key, by_card, require_same
@@ -273,7 +274,9 @@ def _serve(
         return
     try:
         with opened(seat) as session:
-            head = header(session, seat.target, protocol, hardware)
+            controls = controls_here(session, hardware, progress=_say(link))
+            refuse(controls or ())
+            head = header(session, seat.target, protocol, hardware, controls)
             link.send(("ready", head.as_dict()))
             with Appender(Path(link.recv()), head) as records:
                 work = Work(session, records, protocol, seat.target, estimates, deadline, _say(link))

@@ -17,22 +17,42 @@ from typing import Any
 
 from solbench.corpus.load import Problem, eager_solution
 from solbench.errors import UnsupportedError
-from solbench.evaluate import arena, build, identity, profiling
+from solbench.evaluate import arena, build, identity, profiling, witnesses
 from solbench.evaluate.arena import Shared
 from solbench.evaluate.processes import Referee, RefereeFailure
 from solbench.evaluate.sampling import BaselineFailure, CheckFailure, Limits, Sampled, Side, merge, run_workload
 from solbench.evaluate.session import Session, is_native
+from solbench.evaluate.timing import BATCH_CALLS_MOST
 from solbench.evaluate.verdict import check_workload
 from solbench.evaluate.workers import Tampering, Worker, WorkerFailure
 from solbench.model.definition import Definition
 from solbench.model.solution import Solution
-from solbench.model.trace import MAX_LOG_CHARS, CheckResult, Correctness, Protocol, SampleSet, Status, Timing, Trace
+from solbench.model.trace import (
+    MAX_LOG_CHARS,
+    CheckResult,
+    Correctness,
+    Observed,
+    Protocol,
+    SampleSet,
+    Status,
+    Timing,
+    Trace,
+)
 from solbench.model.workload import Workload
 
 # Calls slower than this are not measured in a corpus run; a single evaluation has no such budget.
 MAX_CALL_S = 0.25
-QUICK = Protocol(name="quick", processes=1, samples=6, max_call_s=MAX_CALL_S, isolation=())
-FULL = Protocol(name="full", processes=6, samples=9, max_call_s=MAX_CALL_S, isolation=())
+# Both medians of a process shall be known to this share of them, as long as that takes no more than so many times the
+# least count; before its first sample the processors are kept busy for that long.
+PRECISION, CAP_FACTOR, PREAMBLE_S = 0.02, 3, 0.2
+QUICK = Protocol(
+    name="quick", processes=1, samples=6, max_call_s=MAX_CALL_S, isolation=(),
+    max_samples=CAP_FACTOR * 6, precision=PRECISION, preamble_s=PREAMBLE_S, batches=True,
+)  # fmt: skip
+FULL = Protocol(
+    name="full", processes=6, samples=9, max_call_s=MAX_CALL_S, isolation=(),
+    max_samples=CAP_FACTOR * 9, precision=PRECISION, preamble_s=PREAMBLE_S, batches=True,
+)  # fmt: skip
 LOG_CHARS_OF_A_PASS = 2_000
 INTERPRETED = "Triton's interpreter"
 # What the worker can pass by value and torch can map.
@@ -46,14 +66,17 @@ _NATIVE_SCALARS = frozenset({"float64", "float32", "int64", "int32", "int16", "i
 def protocol(
     name: str, *, processes: int | None = None, samples: int | None = None, max_call_s: float = MAX_CALL_S
 ) -> Protocol:
-    """The named protocol; other counts make it ``custom``. What isolates a worker is the session's to say."""
+    """The named protocol; other counts make it ``custom``, and a number of samples of one's own is just that number.
+
+    What isolates a worker is the session's to say.
+    """
     base = {"quick": QUICK, "full": FULL}[name]
-    counts = (processes or base.processes, samples or base.samples)
-    known = {(preset.processes, preset.samples): preset.name for preset in (QUICK, FULL)}
-    return Protocol(
-        name=known.get(counts, "custom"), processes=counts[0], samples=counts[1], max_call_s=max_call_s,
-        isolation=(),
-    )  # fmt: skip
+    changes: dict[str, Any] = {"max_call_s": max_call_s}
+    if processes is not None and processes != base.processes:
+        changes |= {"name": "custom", "processes": processes}
+    if samples is not None and samples != base.samples:
+        changes |= {"name": "custom", "samples": samples, "max_samples": None, "precision": None}
+    return base.model_copy(update=changes)
 
 
 def evaluate(
@@ -101,8 +124,10 @@ class _Case:
     baseline: list[SampleSet] = field(default_factory=list)
     checks: dict[str, CheckResult] = field(default_factory=dict)
     rounds: int = 0
-    stop_reason: str = ""
+    copies: int = 1
+    stop_reasons: list[str] = field(default_factory=list)
     agreement_s: float = 0.0
+    batch_calls: list[int] = field(default_factory=list)
     void: str | None = None
     log: str = ""
     spent_s: float = 0.0
@@ -164,7 +189,10 @@ class _Run:
         self, cases: list[_Case], progress: Callable[[str], None], time_left: Callable[[], float]
     ) -> Iterator[Trace]:
         available = self.session.available_memory()
-        fitting = [case.plan.size for case in cases if arena.needed_memory(case.plan) <= available]
+        if self.protocol.batches:
+            for case in cases:
+                case.copies = arena.copies(case.plan, BATCH_CALLS_MOST, available)
+        fitting = [case.copies * case.plan.size for case in cases if arena.needed_memory(case.plan) <= available]
         size_bytes = max(fitting or [arena.ALIGNMENT])
         processes = 1 if self.interpreted else self.protocol.processes
         try:
@@ -203,6 +231,7 @@ class _Run:
         """Sample one workload in the current pair of workers; the trace of its failure, or None."""
         workload = case.workload
         sides: dict[str, Side] = {}
+        fresh = "candidate" not in self._workers
         try:
             shared = self._memory is not None and self._memory_of is self.session.referee()
             needed = arena.needed_memory(case.plan)
@@ -219,10 +248,15 @@ class _Run:
             except (WorkerFailure, build.BuildFailure) as error:
                 raise BaselineFailure(f"baseline {self.baseline.name}: {error.status}: {error.reason}") from None
             sides["candidate"] = self._side("candidate", self.solution, memory)
+            if fresh and self.protocol.preamble_s is not None:
+                warm = {"op": "warm", "seconds": self.protocol.preamble_s}
+                self.session.referee().ask(warm, self.session.limits.reference_s)
+            before = self.session.observe()
             sampled = run_workload(
                 self.problem, workload, case.plan, case.axes, self.session.referee(), memory, sides["candidate"],
-                sides["baseline"], self.protocol.samples, self.session.limits, self.session.flush_limit_s(),
+                sides["baseline"], self.protocol, case.copies, self.session.limits, self.session.flush_limit_s(),
             )  # fmt: skip
+            observed = witnesses.observed(before, self.session.observe())
         except WorkerFailure as error:
             log = self._end("candidate", error.detail)
             if isinstance(error, Tampering):
@@ -239,7 +273,7 @@ class _Run:
             self._end_workers()
             return self._failed(workload, Status.INVALID_REFERENCE, _last_line(error.reason), error.reason)
         worker = sides["candidate"].worker
-        self._keep(case, process, sampled, worker.without_folder(worker.log.text()))
+        self._keep(case, process, sampled, observed, worker.without_folder(worker.log.text()))
         return None
 
     def _check(self, case: _Case, memory: Shared) -> None:
@@ -290,21 +324,29 @@ class _Run:
         worker.end()
         return worker.without_folder("\n".join(part for part in (worker.log.text().strip(), detail.strip()) if part))
 
-    def _keep(self, case: _Case, process: int, sampled: Sampled, log: str) -> None:
-        for kept, samples in ((case.candidate, sampled.candidate), (case.baseline, sampled.baseline)):
+    def _keep(self, case: _Case, process: int, sampled: Sampled, observed: Observed | None, log: str) -> None:
+        batches = witnesses.batch_records(sampled.batch)
+        for side, samples in (("candidate", sampled.candidate), ("baseline", sampled.baseline)):
+            kept: list[SampleSet] = getattr(case, side)
             kept.append(
                 SampleSet(
                     process=process,
                     warmups=sampled.warmups,
                     event_s=tuple(sample.event_s for sample in samples),
                     clock_s=tuple(sample.clock_s for sample in samples),
+                    batch=batches.get(side),
+                    observed=observed,
                 )
             )
         for check in sampled.checks:
             case.checks[check.output] = merge(case.checks.get(check.output), check)
         case.rounds += sampled.rounds
-        case.stop_reason = sampled.stop_reason
-        case.agreement_s = max(case.agreement_s, sampled.agreement_s)
+        case.stop_reasons.append(sampled.stop_reason)
+        calls, confirmed_s = 0, sampled.agreement_s
+        if sampled.batch is not None:
+            calls, confirmed_s = sampled.batch.judge.calls, min(confirmed_s, sampled.batch.judge.confirmed_s)
+        case.agreement_s = max(case.agreement_s, confirmed_s)
+        case.batch_calls.append(calls)
         case.void = case.void or sampled.void
         case.log = log
 
@@ -314,9 +356,10 @@ class _Run:
         common["labels"] += case.labels
         timing = None
         if case.void is None:
-            common["labels"] += (f"clock witness: a call's time is confirmed to {case.agreement_s:.2g} s",)
+            common["labels"] += (witnesses.label(case.agreement_s, case.batch_calls, case.copies, self.protocol),)
             timing = Timing(
-                method=self.session.method, flush_bytes=self.session.flush_bytes, stop_reason=case.stop_reason,
+                method=self.session.method, flush_bytes=self.session.flush_bytes,
+                stop_reason=witnesses.in_one_line(case.stop_reasons),
                 candidate=tuple(case.candidate), baseline=tuple(case.baseline),
             )  # fmt: skip
         return Trace(

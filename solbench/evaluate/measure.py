@@ -17,12 +17,13 @@ from typing import Any
 from solbench.corpus.load import Problem
 from solbench.device import cpu
 from solbench.evaluate import compilers, identity
+from solbench.evaluate.controls import refuse
 from solbench.evaluate.evaluation import protocol
 from solbench.evaluate.jobs import Estimates, Job, Work, jobs, omission
 from solbench.evaluate.merging import BUDGET
 from solbench.evaluate.recording import Writer
 from solbench.evaluate.session import Session
-from solbench.model.trace import Protocol, SetHeader
+from solbench.model.trace import Control, Protocol, SetHeader
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,7 @@ def measure(
     budget_s: float | None = None,
     final: bool = False,
     hardware: Mapping[str, Any] | None = None,
+    controls: Sequence[Control] | None = None,
     session: Session | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Summary:
@@ -70,15 +72,18 @@ def measure(
     call by (problem key, uuid), or a function of problem and workload; where it knows nothing, one reference call is
     timed. Workloads above ``protocol.max_call_s`` are omitted. When ``budget_s`` is spent the run ends after the
     workload in hand: what is left waits for the next call, or is omitted if the set is to be ``final``.
-    ``hardware``: the machine model that goes into the header.
+    ``hardware``: the machine model that goes into the header. ``controls``: what was sampled just now, in ``session``
+    (:mod:`solbench.evaluate.controls`); :class:`UndecidedError` where one reads wrong. None: not run.
     """
+    if controls is not None:
+        refuse(controls)
     start = time.monotonic()
     say = progress or (lambda text: None)
     todo = jobs(problems, candidates)
     with ExitStack() as stack:
         if session is None:
             session = stack.enter_context(Session(target=target))
-        writer = stack.enter_context(Writer(out, header(session, target, protocol, hardware)))
+        writer = stack.enter_context(Writer(out, header(session, target, protocol, hardware, controls)))
         deadline = None if budget_s is None else start + budget_s
         work = Work(session, writer, protocol, target, estimates, deadline, say)
         report_kept(writer, say)
@@ -108,7 +113,13 @@ def finish(
     return Summary(dict(statuses), omissions, time.monotonic() - start, done, total)
 
 
-def header(session: Session, target: str, protocol: Protocol, hardware: Mapping[str, Any] | None) -> SetHeader:
+def header(
+    session: Session,
+    target: str,
+    protocol: Protocol,
+    hardware: Mapping[str, Any] | None,
+    controls: Sequence[Control] | None = None,
+) -> SetHeader:
     """First line of a set: what everything below it ran on."""
     environment = {
         **session.referee().environment,
@@ -131,4 +142,5 @@ def header(session: Session, target: str, protocol: Protocol, hardware: Mapping[
         floor_s=min(floor["event_s"] for floor in floors.values()),
         clocks="locked" if session.card and session.card.clocks.locked else "unlocked",
         hardware=dict(hardware) if hardware is not None else None,
+        controls=tuple(controls) if controls is not None else None,
     )

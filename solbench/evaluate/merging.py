@@ -53,7 +53,10 @@ def by_card(header: SetHeader) -> SetHeader:
         return header
     own = {name: header.device[name] for name in _OF_ONE_CARD if name in header.device}
     shared = {name: value for name, value in header.device.items() if name not in own}
-    return header.model_copy(update={"device": shared, "cards": ({**own, "floor_s": header.floor_s},)})
+    own["floor_s"] = header.floor_s
+    if header.controls is not None:
+        own["controls"] = [control.as_dict() for control in header.controls]
+    return header.model_copy(update={"device": shared, "cards": (own,), "controls": None})
 
 
 def require_same(header: SetHeader, other: SetHeader, where: str, do: str = "they cannot be one set") -> None:

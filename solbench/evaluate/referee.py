@@ -13,7 +13,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,8 @@ from solbench.model.trace import Status
 from solbench.model.workload import Workload
 
 MAX_REASON = 4000
+# Rows of the square product of the preamble: enough for every processor, short against the preamble.
+_WARM_ROWS, _WARM_ROWS_OF_A_CARD = 512, 4096
 _FLOATS = {
     name
     for name in ("float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
@@ -72,6 +74,8 @@ class Referee:
         self._shared: tuple[Memory, str] | None = None
         self._references: dict[str, Callable[..., Any]] = {}
         self._case: _Case | None = None
+        # The workload once for each call of a batch: the same reference, slots and values of its own.
+        self._copies: list[_Case] = []
 
     def answer(self, message: Mapping[str, Any], fds: list[int]) -> dict[str, Any]:
         operation = message["op"]
@@ -85,16 +89,19 @@ class Referee:
             return {"bytes": self._available()}
         if operation == "estimate":
             return self._estimate(message)
+        if operation == "warm":
+            return self._warm(message["seconds"])
         if self._case is None:
             raise SolbenchError("no workload is open")
+        case = self._copies[message.get("copy", 0)]
         if operation == "draw":
-            return self._draw(self._case, message["seed"], message["stress"])
+            return self._draw(case, message["seed"], message["stress"])
         if operation == "arm":
-            return self._arm(self._case, message["byte"])
+            return self._arm(case, message["byte"], message.get("flush", True))
         if operation == "check":
-            return self._check(self._case)
+            return self._check(case)
         if operation == "close":
-            self._case = None
+            self._case, self._copies = None, []
             return {}
         raise SolbenchError(f"unknown operation {operation!r}")
 
@@ -113,7 +120,7 @@ class Referee:
     def _share(self, size: int) -> dict[str, Any]:
         """Device memory for all tensors of a workload, and the handle by which workers map it; the last is freed."""
         assert isinstance(self.place, Gpu)
-        self._case = None
+        self._case, self._copies = None, []
         if self._shared is not None:
             self.place.free(self._shared[1])
             self._shared = None
@@ -136,6 +143,15 @@ class Referee:
         for slot in message["slots"]:
             views[slot["role"]][slot["name"]] = self._views.view(memory, slot)
         self._case = _Case(definition, workload, axes, run, views["input"], views["output"], _folder(message))
+        self._copies = [self._case]
+        for slots in message.get("copies", []):
+            views = {"input": {}, "output": {}}
+            for slot in slots:
+                views[slot["role"]][slot["name"]] = self._views.view(memory, slot)
+            copy = replace(
+                self._case, shared_inputs=views["input"], shared_outputs=views["output"], inputs={}, expected={}
+            )
+            self._copies.append(copy)
         return {}
 
     def _draw(self, case: _Case, seed: int, stress: int | None) -> dict[str, Any]:
@@ -162,15 +178,15 @@ class Referee:
         case.expected = {name: value.detach() for name, value in outputs.items()}
         return {"reference_s": seconds}
 
-    def _arm(self, case: _Case, byte: int) -> dict[str, Any]:
-        """Put the inputs of this round into the shared memory, poison the outputs, flush the cache."""
+    def _arm(self, case: _Case, byte: int, flush: bool) -> dict[str, Any]:
+        """Put the inputs of this round into the shared memory, poison the outputs, flush the cache if told to."""
         for name, shared in case.shared_inputs.items():
             shared.copy_(case.inputs[name])
         for shared in case.shared_outputs.values():
             name = str(shared.dtype).removeprefix("torch.")
             # All ones is NaN in every IEEE-like format; elsewhere a byte that changes from sample to sample.
             raw_bytes(shared).fill_(0xFF if name in _FLOATS else byte)
-        return {"flush_s": self._flush(byte)}
+        return {"flush_s": self._flush(byte) if flush else None}
 
     def _check(self, case: _Case) -> dict[str, Any]:
         """Compare the very outputs in shared memory; also the inputs, which a candidate must leave as they were."""
@@ -212,6 +228,17 @@ class Referee:
         result = run(*copies)
         self.place.synchronize()
         return result, time.perf_counter() - start
+
+    def _warm(self, seconds: float) -> dict[str, Any]:
+        """Keep the device busy with products for that long: clocks and temperature as they are under load."""
+        rows = _WARM_ROWS if isinstance(self.place, Host) else _WARM_ROWS_OF_A_CARD
+        factor = torch.full((rows, rows), 1.0 / rows, device=self.place.device)
+        end, products = time.monotonic() + seconds, 0
+        while time.monotonic() < end:
+            torch.mm(factor, factor)
+            self.place.synchronize()
+            products += 1
+        return {"products": products}
 
     def _estimate(self, message: Mapping[str, Any]) -> dict[str, Any]:
         """Seconds of the faster of two reference calls; one call when the first is clearly above ``enough_s``."""

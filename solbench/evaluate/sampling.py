@@ -1,7 +1,11 @@
 """The sample protocol: one workload, one pair of workers, rounds of fresh values, every output checked.
 
 A round draws once for both sides; their turns come in random order, each on newly armed memory, the other side frozen.
-Warm-ups, stress rounds and timed samples take the same path, in an order that no candidate is told.
+Warm-ups, stress rounds, batches and timed samples take the same path, in an order that no candidate is told.
+
+After the wanted number of samples, sampling goes on where the witnesses were apart, and, where the protocol states a
+precision, until the 95 % interval of the median of either side, as far as this process tells, lies within that share of
+it, or the protocol's cap is reached. (An interval that was stopped for being narrow covers a little less than it says.)
 """
 
 from __future__ import annotations
@@ -17,18 +21,28 @@ from typing import Any
 
 from solbench import canonical
 from solbench.corpus.load import Problem
-from solbench.evaluate import arena
+from solbench.evaluate import arena, batches
 from solbench.evaluate.arena import Shared
 from solbench.evaluate.processes import Referee
-from solbench.evaluate.timing import Floor, Judge, Sample, impossible
+from solbench.evaluate.stopping import precise, stop_reason
+from solbench.evaluate.timing import (
+    BATCH_CALLS_MOST,
+    BatchSample,
+    Floor,
+    Judge,
+    Sample,
+    impossible,
+)
 from solbench.evaluate.workers import Scheduling, Tampering, Worker, WorkerFailure, nonce, same_scheduling, scheduling
 from solbench.model.solution import Solution
-from solbench.model.trace import CheckResult, Status
+from solbench.model.trace import CheckResult, Protocol, Status
 from solbench.model.workload import Constant, ScalarInput, Workload
 
 MIN_WARMUPS, MAX_WARMUPS = 2, 4
 # Void samples are taken again until there are this many times the wanted number, and at least so many.
 MAX_ROUNDS_FACTOR, MAX_ROUNDS_LEAST = 4, 12
+# Who prints more than that during a batch may have had to wait until its log was read.
+QUIET_BYTES = 1 << 15
 # A flush on a card may take this many times the median of solo ones and this much more; a sample after a longer one is
 # void, and a candidate with more than this share of such flushes keeps the card busy between its calls.
 SOLO_FLUSHES, FLUSH_FACTOR, FLUSH_SLACK_S, BUSY_SHARE = 30, 1.5, 0.2e-3, 0.5
@@ -55,6 +69,7 @@ class Side:
     floor: Floor
     samples: list[Sample] = field(default_factory=list)
     all_calls: list[Sample] = field(default_factory=list)
+    batches: list[BatchSample] = field(default_factory=list)
     checks: dict[str, CheckResult] = field(default_factory=dict)
     rounds: int = 0
     calls: int = 0
@@ -70,11 +85,13 @@ class Side:
 class Sampled:
     """What one process observed of one workload; the n-th samples of both sides come from one round.
 
-    ``agreement_s``: how far apart clock witnesses could be; ``void``: why the samples are no times, or None.
+    ``batch``: None where none is needed or has room. ``agreement_s``: how far apart clock witnesses could be; ``void``:
+    why the samples are no times, or None.
     """
 
     candidate: tuple[Sample, ...]
     baseline: tuple[Sample, ...]
+    batch: batches.Settled | None
     warmups: int
     rounds: int
     checks: tuple[CheckResult, ...]
@@ -106,83 +123,131 @@ def run_workload(
     memory: Shared,
     candidate: Side,
     baseline: Side,
-    samples: int,
+    protocol: Protocol,
+    copies: int,
     limits: Limits,
     flush_limit_s: float | None = None,
 ) -> Sampled:
     """Run the whole protocol for one workload in one pair of workers, both frozen at entry and at return.
 
-    ``flush_limit_s``: how long a flush may take, see :func:`measure_flush`; None where it is not looked at.
+    ``copies``: copies of the slots that ``memory`` holds, 1 for no batches. ``flush_limit_s``: how long a flush may
+    take, see :func:`measure_flush`; None where it is not looked at.
     Raises :class:`WorkerFailure` (the candidate's verdict), :class:`RefereeFailure`, :class:`BaselineFailure`.
     """
-    secret = nonce()
-    opening = {
-        "op": "workload", "definition": problem.definition.as_dict(), "workload": workload.as_dict(),
-        "folder": str(problem.path.resolve()), "slots": [slot.as_dict() for slot in plan.slots], "size": _size(plan),
-        "handle": memory.handle,
-    }  # fmt: skip
-    referee.ask(opening, limits.reference_s, (memory.descriptor,))
-    sides = (candidate, baseline)
-    for side in sides:
-        _guard(side, lambda side: _open(side, problem, workload, plan, axes, memory, limits), side is baseline)
-    counter = 0
-    flushes: list[bool] = []
-
-    def play(stress: int | None, keep: bool) -> None:
-        nonlocal counter
-        counter += 1
-        seed = int(canonical.derived_key("sample seed", [secret.hex(), counter])[:13], 16)
-        referee.ask({"op": "draw", "seed": seed, "stress": stress}, limits.reference_s)
-        turns = [side for side in sides if stress is None or side is candidate]
-        scalars = None if stress is None else _scalars(problem, workload, workload.stress_rounds[stress].inputs)
-        _random.shuffle(turns)
-        for side in turns:
-            armed = referee.ask({"op": "arm", "byte": _random.randrange(2, 256)}, limits.reference_s)
-            flushes.append(flush_limit_s is None or armed["flush_s"] <= flush_limit_s)
-            turn = partial(_turn, referee=referee, baseline=baseline, limits=limits)
-            _guard(side, partial(turn, round_=_Round(keep, scalars, flushes[-1])), side is baseline)
-
+    referee.ask(opening(problem, workload, plan, memory, copies), limits.reference_s, (memory.descriptor,))
+    for side in (candidate, baseline):
+        opened = partial(open_side, problem=problem, workload=workload, plan=plan, axes=axes, memory=memory)
+        _guard(side, partial(opened, limits=limits, copies=copies), side is baseline)
+    rounds = _Rounds(problem, workload, referee, candidate, baseline, limits, flush_limit_s)
     warmups = _random.randint(MIN_WARMUPS, MAX_WARMUPS)
     for _ in range(warmups):
-        play(None, keep=False)
-    schedule: list[int | None] = [*range(len(workload.stress_rounds)), *([None] * samples)]
+        rounds.play(None, keep=False)
+    schedule: list[int | None] = [*range(len(workload.stress_rounds)), *([None] * protocol.samples)]
     _random.shuffle(schedule)
-    for number in schedule:
-        play(number, keep=number is None)
-    taken = samples
+    batch_at = _random.randrange(len(schedule))
+    for place, stress in enumerate(schedule):
+        rounds.play(stress, keep=stress is None)
+        if place == batch_at:
+            rounds.batch(batches.calls_in_a_row(candidate, baseline, copies))
+    least, most = protocol.samples, protocol.max_samples or protocol.samples
     while True:
         judge = Judge.of(candidate.floor, baseline.all_calls, plan.output_bytes)
         # By rounds: what made a candidate's sample void has touched the baseline's of the same round as well.
         kept = [pair for pair in zip(candidate.samples, baseline.samples, strict=True) if judge.admits(pair[0])]
-        if len(kept) >= samples or taken == max(MAX_ROUNDS_FACTOR * samples, MAX_ROUNDS_LEAST):
+        taken = len(candidate.samples)
+        enough = len(kept) >= least and (len(kept) >= most or precise(kept, protocol.precision))
+        if enough or taken >= max(MAX_ROUNDS_FACTOR * least, MAX_ROUNDS_LEAST, most):
             break
-        play(None, keep=True)
-        taken += 1
-    if flushes.count(False) > BUSY_SHARE * len(flushes):
-        busy = f"{flushes.count(False)} of {len(flushes)} flushes found the card busy: a kernel runs on between calls"
-        raise WorkerFailure(Status.REWARD_HACK, busy)
-    for side in sides:
-        _guard(side, lambda side: _close(side, limits), side is baseline)
+        rounds.play(None, keep=True)
+    if rounds.flushes.count(False) > BUSY_SHARE * len(rounds.flushes):
+        busy = f"{rounds.flushes.count(False)} of {len(rounds.flushes)} flushes found the card busy"
+        raise WorkerFailure(Status.REWARD_HACK, f"{busy}: a kernel runs on between calls")
+    kept = kept[:most]
+    batch = None
+    if len(kept) >= least:
+        batch = batches.settle(rounds.batch, candidate, baseline, kept, copies, plan.output_bytes)
+    for side in (candidate, baseline):
+        _guard(side, partial(close_side, limits=limits), side is baseline)
     referee.ask({"op": "close"}, limits.reference_s)
     void = None
-    if len(kept) < samples:
+    if len(kept) < least:
         reason = judge.accusation(candidate.samples)
         if reason is not None:
             raise WorkerFailure(Status.REWARD_HACK, reason)
         void = f"not timed: the clock witnesses agree in {len(kept)} of {taken} samples (is the machine busy?)"
-    kept = kept[:samples]
-    again = f", {taken - samples} more because clock witnesses were apart" if taken > samples else ""
+    elif batch is not None and not batch.agreed:
+        void = f"not timed: none of {batch.count} batches of calls in a row agrees with the samples' times "
+        void += "(is the machine busy?)"
     return Sampled(
-        tuple(pair[0] for pair in kept), tuple(pair[1] for pair in kept), warmups, candidate.rounds,
-        tuple(candidate.checks.values()), f"fixed count: {samples} samples{again}", judge.agreement_s, void,
+        tuple(pair[0] for pair in kept), tuple(pair[1] for pair in kept), batch, warmups, candidate.rounds,
+        tuple(candidate.checks.values()), stop_reason(kept, taken, protocol), judge.agreement_s, void,
     )  # fmt: skip
+
+
+class _Rounds:
+    """Plays rounds of one workload: fresh values, a turn of each side on them."""
+
+    def __init__(
+        self, problem: Problem, workload: Workload, referee: Referee, candidate: Side, baseline: Side, limits: Limits,
+        flush_limit_s: float | None,
+    ) -> None:  # fmt: skip
+        self.problem, self.workload, self.referee, self.limits = problem, workload, referee, limits
+        self.candidate, self.baseline = candidate, baseline
+        # Whether each flush found the card idle.
+        self.flushes: list[bool] = []
+        self._flush_limit_s = flush_limit_s
+        self._secret = nonce()
+        self._drawn = 0
+
+    def play(self, stress: int | None, keep: bool) -> None:
+        """One call of each side, of the candidate alone in a stress round; ``keep`` it as a sample."""
+        self._draw(stress, 0)
+        scalars = None
+        if stress is not None:
+            scalars = scalars_of(self.problem, self.workload, self.workload.stress_rounds[stress].inputs)
+        for side in self._turns(stress is not None):
+            round_ = Round(keep, scalars, self._arm(0))
+            turn = partial(take_turn, referee=self.referee, baseline=self.baseline, limits=self.limits, round_=round_)
+            _guard(side, turn, side is self.baseline)
+
+    def batch(self, calls: int) -> None:
+        """A batch of each side, every call on values of its own; nothing for less than two calls."""
+        if calls < 2:
+            return
+        for copy in range(calls):
+            self._draw(None, copy)
+        for side in self._turns(alone=False):
+            for copy in reversed(range(calls)):
+                self._arm(copy, flush=copy == 0)
+            turn = partial(_batch, referee=self.referee, baseline=self.baseline, limits=self.limits, calls=calls)
+            _guard(side, turn, side is self.baseline)
+
+    def _draw(self, stress: int | None, copy: int) -> None:
+        self._drawn += 1
+        seed = int(canonical.derived_key("sample seed", [self._secret.hex(), self._drawn])[:13], 16)
+        self.referee.ask({"op": "draw", "seed": seed, "stress": stress, "copy": copy}, self.limits.reference_s)
+
+    def _arm(self, copy: int, *, flush: bool = True) -> bool:
+        """Put values into a copy of the slots; whether the flush, if one is due, found the card idle."""
+        message = {"op": "arm", "byte": _random.randrange(2, 256), "copy": copy, "flush": flush}
+        armed = self.referee.ask(message, self.limits.reference_s)
+        if not flush:
+            return True
+        self.flushes.append(self._flush_limit_s is None or armed["flush_s"] <= self._flush_limit_s)
+        return self.flushes[-1]
+
+    def _turns(self, alone: bool) -> list[Side]:
+        turns = [self.candidate] if alone else [self.candidate, self.baseline]
+        _random.shuffle(turns)
+        return turns
 
 
 def measure_floor(worker: Worker, referee: Referee, count: int, limits: Limits) -> Floor:
     """Floor of an empty candidate whose worker is loaded and frozen: ``count`` samples on a flushed cache."""
     worker.thaw()
     message = {"op": "workload", "slots": [], "size": arena.ALIGNMENT, "heap_bytes": 0, "inputs": [], "outputs": []}
-    worker.send({**message, "scalars": {}, "axes": {}, "handle": None})
+    copies: list[Any] = [[]] * (BATCH_CALLS_MOST - 1)
+    worker.send({**message, "scalars": {}, "axes": {}, "handle": None, "copies": copies})
     worker.wait("ready", time.monotonic() + limits.load_s)
     worker.freeze()
     samples = []
@@ -191,7 +256,12 @@ def measure_floor(worker: Worker, referee: Referee, count: int, limits: Limits) 
         sample, _ = _call(worker, number, time.monotonic() + limits.call_s)
         worker.freeze()
         samples.append(sample)
-    return Floor.of(samples[2:])
+    found = []
+    for number in range(count):
+        referee.ask({"op": "flush", "times": 1}, limits.reference_s)
+        found.append(_call_batch(worker, number, BATCH_CALLS_MOST, time.monotonic() + limits.call_s))
+        worker.freeze()
+    return Floor.of(samples[2:], found)
 
 
 def measure_flush(referee: Referee, limits: Limits) -> float:
@@ -201,21 +271,30 @@ def measure_flush(referee: Referee, limits: Limits) -> float:
     return FLUSH_FACTOR * statistics.median(solo) + FLUSH_SLACK_S
 
 
-def _open(
+def opening(
+    problem: Problem, workload: Workload, plan: arena.Layout, memory: Shared, copies: int = 1
+) -> dict[str, Any]:
+    """The referee's message that opens a workload."""
+    return {
+        "op": "workload", "definition": problem.definition.as_dict(), "workload": workload.as_dict(),
+        "folder": str(problem.path.resolve()), **_places(problem, plan, memory, copies),
+    }  # fmt: skip
+
+
+def open_side(
     side: Side, problem: Problem, workload: Workload, plan: arena.Layout, axes: dict[str, int], memory: Shared,
-    limits: Limits,
+    limits: Limits, copies: int = 1,
 ) -> None:  # fmt: skip
+    """Let a frozen worker map the memory and bind its calls, one to each copy of the slots; stop it again."""
     definition = problem.definition
     message = {
         "op": "workload",
-        "slots": [slot.as_dict() for slot in plan.slots],
-        "size": _size(plan),
-        "handle": memory.handle,
+        **_places(problem, plan, memory, copies),
         # A card's temporaries are not in the heap, and their allocator keeps them.
         "heap_bytes": arena.heap_bytes(plan) if memory.handle is None else 0,
         "inputs": [[name, spec.dtype if spec.shape is None else "tensor"] for name, spec in definition.inputs.items()],
         "outputs": list(definition.outputs),
-        "scalars": _scalars(problem, workload, {}),
+        "scalars": scalars_of(problem, workload, {}),
         "axes": axes,
     }
     side.worker.log.clear()
@@ -227,8 +306,16 @@ def _open(
         raise _fault(reply.frame["fault"])
 
 
+def _places(problem: Problem, plan: arena.Layout, memory: Shared, copies: int) -> dict[str, Any]:
+    """Where the tensors lie, in every copy of the slots; persistent inputs once for all."""
+    shared = frozenset(problem.definition.persistent) - frozenset(problem.definition.in_place)
+    slots = [[slot.as_dict() for slot in arena.copy_slots(plan, number, shared)] for number in range(copies)]
+    size = max(copies * plan.size, arena.ALIGNMENT)
+    return {"slots": slots[0], "copies": slots[1:], "size": size, "handle": memory.handle}
+
+
 @dataclass(frozen=True)
-class _Round:
+class Round:
     """Whether it is a timed one, scalars of its own, and whether the card was idle before it."""
 
     keep: bool
@@ -236,7 +323,7 @@ class _Round:
     alone: bool
 
 
-def _turn(side: Side, referee: Referee, baseline: Side | None, limits: Limits, round_: _Round) -> None:
+def take_turn(side: Side, referee: Referee, baseline: Side | None, limits: Limits, round_: Round) -> None:
     """One call on armed memory, and the check of what it left there; ``baseline`` where there is one."""
     worker = side.worker
     # Looked at for the baseline too: what precedes a call is the same on both sides, to the last microsecond.
@@ -261,8 +348,32 @@ def _turn(side: Side, referee: Referee, baseline: Side | None, limits: Limits, r
     _untouched(referee, baseline, before, scheduling(trusted))
     if (lie := impossible(sample)) is not None:
         raise WorkerFailure(Status.REWARD_HACK, lie)
+    _check(side, referee, limits, 0)
+    sample = replace(sample, deliver_s=deliver_s, alone=round_.alone)
+    side.all_calls.append(sample)
+    if round_.keep:
+        side.samples.append(sample)
+
+
+def _batch(side: Side, referee: Referee, baseline: Side, limits: Limits, calls: int) -> None:
+    """A batch on armed memory, and the check of every result that it left there."""
+    worker = side.worker
+    trusted = (os.getpid(), referee.pid, baseline.worker.pid, *worker.ancestors())
+    before = scheduling(trusted)
+    side.calls += 1
+    batch = _call_batch(worker, side.calls, calls, time.monotonic() + calls * limits.call_s)
+    worker.freeze()
+    worker.expect_silence()
+    _untouched(referee, baseline, before, scheduling(trusted))
+    for copy in range(calls):
+        _check(side, referee, limits, copy)
+    side.batches.append(batch)
+
+
+def _check(side: Side, referee: Referee, limits: Limits, copy: int) -> None:
+    """Check what one call left in its copy of the slots."""
     # As thorough for the baseline: what the referee did last shows in the next call, by 5 us with a lighter check.
-    verdict = referee.ask({"op": "check"}, limits.reference_s)
+    verdict = referee.ask({"op": "check", "copy": copy}, limits.reference_s)
     if verdict["mutated"]:
         reason = f"input {', '.join(verdict['mutated'])} was changed, and is not declared in-place"
         raise WorkerFailure(Status.REWARD_HACK, reason)
@@ -273,10 +384,6 @@ def _turn(side: Side, referee: Referee, baseline: Side | None, limits: Limits, r
         raise CheckFailure(status, str(verdict["reason"] or status.value), side.rounds, tuple(checks))
     for check in checks:
         side.checks[check.output] = merge(side.checks.get(check.output), check)
-    sample = replace(sample, deliver_s=deliver_s, alone=round_.alone)
-    side.all_calls.append(sample)
-    if round_.keep:
-        side.samples.append(sample)
 
 
 class CheckFailure(WorkerFailure):
@@ -309,7 +416,27 @@ def _call(worker: Worker, number: int, deadline: float, scalars: dict[str, Any] 
     return Sample(event_ns / 1e9, (reply.at_ns - start_ns) / 1e9, host_s=host_ns and host_ns / 1e9), reply.at_ns
 
 
-def _close(side: Side, limits: Limits) -> None:
+def _call_batch(worker: Worker, number: int, calls: int, deadline: float) -> BatchSample:
+    """Let the frozen worker make ``calls`` calls in a row, on the first copies of the slots."""
+    worker.send({"op": "batch", "sample": number, "calls": calls})
+    waited_s, printed = worker.waited_s(), worker.log.total
+    start_ns = time.perf_counter_ns()
+    worker.thaw()
+    reply = worker.wait("done", deadline)
+    now_s = worker.waited_s()
+    frame = reply.frame
+    if frame.get("sample") != number:
+        raise WorkerFailure(Status.REWARD_HACK, "control channel: done with another sample than was asked for")
+    if frame.get("fault") is not None:
+        worker.freeze()
+        raise _fault(frame["fault"])
+    waited = None if waited_s is None or now_s is None else max(now_s - waited_s, 0.0)
+    if worker.log.total - printed > QUIET_BYTES:
+        waited = None
+    return BatchSample(calls, (reply.at_ns - start_ns) / 1e9, waited)
+
+
+def close_side(side: Side, limits: Limits) -> None:
     side.worker.send({"op": "close"})
     side.worker.thaw()
     reply = side.worker.wait("closed", time.monotonic() + limits.call_s)
@@ -381,7 +508,7 @@ def _fault(fault: Any) -> WorkerFailure:
     return WorkerFailure(_FAULTS[kind], reason[:1000] or kind, text if kind == "raised" else "")
 
 
-def _scalars(problem: Problem, workload: Workload, overrides: Mapping[str, Any]) -> dict[str, bool | int | float]:
+def scalars_of(problem: Problem, workload: Workload, overrides: Mapping[str, Any]) -> dict[str, bool | int | float]:
     """Values of the scalar inputs in one round, typed as declared."""
     values: dict[str, bool | int | float] = {}
     for name, spec in problem.definition.inputs.items():
@@ -390,7 +517,3 @@ def _scalars(problem: Problem, workload: Workload, overrides: Mapping[str, Any])
             kind = bool if spec.dtype == "bool" else int if spec.dtype.startswith(("int", "uint")) else float
             values[name] = kind(generator.value)
     return values
-
-
-def _size(plan: arena.Layout) -> int:
-    return max(plan.size, arena.ALIGNMENT)

@@ -129,8 +129,12 @@ class Session:
         return int(self.referee().ask({"op": "available"}, self.limits.reference_s)["bytes"])
 
     def observe(self) -> dict[str, Any] | None:
-        """Clocks, power and temperature of the card now; None on the host."""
-        return self.card.observe() if self.card else None
+        """Clocks, power and temperature now: those fields of :class:`solbench.model.trace.Observation` that are told;
+        None where nothing is."""
+        if self.card is not None:
+            return self.card.observe()
+        hertz = cpu.clock_hz()
+        return None if hertz is None else {"cpu_hz": hertz}
 
     def zygote(self, torch: bool) -> Zygote:
         """The interpreter that workers with or without torch are forked from."""
@@ -225,7 +229,7 @@ class Session:
                 floor = self.floor(native)
             except build.BuildFailure:
                 continue
-            found[name] = {"event_s": floor.event_s, "gap_s": floor.gap_s}
+            found[name] = {"event_s": floor.event_s, "gap_s": floor.gap_s, "call_s": floor.call_s}
         return found
 
     def estimate(self, problem: Any, workload: Any, enough_s: float, timeout_s: float) -> float:

@@ -8,10 +8,25 @@ call of the trusted baseline. A candidate's sample whose witnesses are further a
 again: on a busy machine that is noise, which falls outside the call and so does not bias the samples that are kept. Too
 few valid samples leave a candidate without a time; one whose every sample is far apart works outside the time that it
 reports. How far apart they may be, and so what a lie could gain, is stated with the times.
+
+Short calls could hide a whole call in that. So the orchestrator also times batches, up to 16 calls in a row on as many
+values, without coming back in between: what waking and answering cost counts once. A batch agrees with the samples when
+
+    clock_s - floor_s <= calls * median * (1 + 0.10) + gap of an empty call + 0.25 ms + 1.5 * beyond
+
+where ``beyond`` is what the baseline's quickest batch took beyond its own floor and samples, less what its threads
+waited for a processor (delivering results, writing them back to memory). What returning results takes is added where
+the baseline writes in place. Whatever disturbs a batch makes it longer, so one that agrees is proof. Up to three are
+taken; if all are three times as far beyond, even without what the kernel says that the worker's threads waited for a
+processor, the candidate is found out. Else up to three more with a quarter of the calls, which confirm less; where none
+of them agrees, the workload has no time. (Waiting is no excuse: a candidate can make its own threads wait.) What a
+batch cannot show: work that is shared between its calls, or done for several at once on processors that a single call
+leaves idle.
 """
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,6 +42,14 @@ DELIVER_FACTOR, DELIVER_SLACK_S = 4.0, 1e-3
 COPY_BYTES_PER_S = 0.5e9
 # Times beyond these limits are void; this many times beyond them, in every sample, they are no accident.
 ACCUSED_BEYOND = 3.0
+# A batch may take this share of the reported times more than they say, an empty call's gap and this much more, and this
+# many times what the baseline's batch took beyond the baseline's own times, waiting for a processor apart.
+BATCH_SHARE, BATCH_SLACK_S, BATCH_FACTOR = 0.10, 0.25e-3, 1.5
+# Calls of a batch: so many that the slack is this share of the reported time, but no more than these; nor more than
+# take this long, at the rate of the slower side.
+BATCH_SLACK_SHARE, BATCH_CALLS_MOST, BATCH_MOST_S = 0.05, 16, 1.0
+# Batches of one number of calls until one agrees; then as many with a fraction of the calls.
+BATCH_TRIES, FEWER_CALLS = 3, 4
 
 
 @dataclass(frozen=True)
@@ -51,15 +74,38 @@ class Sample:
 
 @dataclass(frozen=True)
 class Floor:
-    """Empty calls, seconds: the median of their event, and the lower quartile of the gap between the witnesses."""
+    """Empty calls, seconds: the median of their event, and the lower quartile of the gap between the witnesses.
+
+    ``call_s``: what one more empty call adds to a batch.
+    """
 
     event_s: float
     gap_s: float
+    call_s: float = 0.0
 
     @classmethod
-    def of(cls, samples: Sequence[Sample]) -> Floor:
+    def of(cls, samples: Sequence[Sample], batches: Sequence[BatchSample] = ()) -> Floor:
         gaps = sorted(sample.gap_s for sample in samples)
-        return cls(statistics.median(sample.event_s for sample in samples), gaps[len(gaps) // 4])
+        event_s, gap_s = statistics.median(sample.event_s for sample in samples), gaps[len(gaps) // 4]
+        more = [(batch.clock_s - gap_s - event_s) / (batch.calls - 1) for batch in batches]
+        return cls(event_s, gap_s, max(min(more), 0.0) if more else event_s)
+
+    def batch_s(self, calls: int) -> float:
+        """Seconds by the clock of a batch of ``calls`` empty calls."""
+        return self.gap_s + self.event_s + (calls - 1) * self.call_s
+
+
+@dataclass(frozen=True)
+class BatchSample:
+    """``calls`` back-to-back calls by the orchestrator's clock, seconds.
+
+    ``waited_s``: how long the worker's threads were ready to run but had no processor, all together; None where nobody
+    can tell what it waited for.
+    """
+
+    calls: int
+    clock_s: float
+    waited_s: float | None = None
 
 
 def agreement(floor: Floor, baseline: Sequence[Sample]) -> float:
@@ -125,3 +171,68 @@ class Judge:
                 f"limit {self.deliver_s:.3g} s"
             )
         return None
+
+
+def batch_calls(floor: Floor, candidate_s: float, baseline_s: float, agreement_s: float, most: int) -> int:
+    """Calls a batch so that its slack is small against ``candidate_s``, the time of a call; 0 where none is needed.
+
+    ``baseline_s``: the baseline's time. ``agreement_s``: what a single sample confirms. ``most``: what memory holds.
+    """
+    if agreement_s <= BATCH_SLACK_SHARE * candidate_s:
+        return 0
+    wanted = (floor.gap_s + BATCH_SLACK_S) / (BATCH_SLACK_SHARE * max(candidate_s, 1e-9))
+    quick_enough = BATCH_MOST_S / max(candidate_s, baseline_s, 1e-9)
+    calls = int(min(math.ceil(max(wanted, 2)), most, BATCH_CALLS_MOST, quick_enough))
+    return calls if calls >= 2 else 0
+
+
+@dataclass(frozen=True)
+class BatchJudge:
+    """What batches of ``calls`` calls are held to, in seconds: a call's reported median, and for a batch the floor and
+    the allowance beyond both. ``baseline_floor_s``: the floor of the baseline's kind."""
+
+    calls: int
+    median_s: float
+    floor_s: float
+    baseline_floor_s: float
+    limit_s: float
+
+    @classmethod
+    def of(
+        cls, calls: int, floor: Floor, median_s: float, baseline_floor: Floor, baseline_median_s: float,
+        baseline: Sequence[BatchSample], beside_s: float,
+    ) -> BatchJudge:  # fmt: skip
+        """``baseline``: its batches on the same values; ``baseline_median_s`` until its card was idle, if it has one.
+        ``beside_s``: what a call of the candidate takes beside its event, and not in the baseline's excess."""
+        baseline_floor_s = baseline_floor.batch_s(calls)
+        # Without what it waited: the baseline does not make its own threads wait.
+        quickest = min(batch.clock_s - (batch.waited_s or 0.0) for batch in baseline)
+        beyond = quickest - baseline_floor_s - calls * baseline_median_s
+        slack = floor.gap_s + BATCH_SLACK_S + BATCH_FACTOR * max(beyond, 0.0) + calls * beside_s
+        limit_s = slack + BATCH_SHARE * calls * median_s
+        return cls(calls, median_s, floor.batch_s(calls), baseline_floor_s, limit_s)
+
+    @property
+    def confirmed_s(self) -> float:
+        """Seconds by which a call may be longer than reported for all that a batch in agreement says."""
+        return self.limit_s / self.calls
+
+    def beyond_s(self, batch: BatchSample) -> float:
+        """Seconds that a batch took beyond the floor and the reported times."""
+        return batch.clock_s - self.floor_s - self.calls * self.median_s
+
+    def admits(self, batch: BatchSample) -> bool:
+        """Whether batch and samples agree. One that does is proof: all that disturbs a batch makes it longer."""
+        return self.beyond_s(batch) <= self.limit_s
+
+    def accusation(self, batches: Sequence[BatchSample]) -> str | None:
+        """What a candidate does whose batches are all far beyond the limit, less what they waited; or None."""
+        if len(batches) < BATCH_TRIES or any(batch.waited_s is None for batch in batches):
+            return None
+        beyond = min(self.beyond_s(batch) - (batch.waited_s or 0.0) for batch in batches)
+        if beyond <= ACCUSED_BEYOND * self.limit_s:
+            return None
+        return (
+            f"batch witness disagrees: {self.calls} calls in a row took at least {beyond:.6g} s more than the worker's "
+            f"times say, limit {self.limit_s:.6g} s"
+        )

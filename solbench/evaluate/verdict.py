@@ -36,13 +36,8 @@ def check_workload(
     Raises :class:`solbench.evaluate.workers.WorkerFailure` (the candidate's verdict), :class:`RefereeFailure`.
     """
     secret = nonce()
-    opening = {
-        "op": "workload", "definition": problem.definition.as_dict(), "workload": workload.as_dict(),
-        "folder": str(problem.path.resolve()), "slots": [slot.as_dict() for slot in plan.slots],
-        "size": max(plan.size, arena.ALIGNMENT), "handle": memory.handle,
-    }  # fmt: skip
-    referee.ask(opening, limits.reference_s, (memory.descriptor,))
-    sampling._open(candidate, problem, workload, plan, axes, memory, limits)
+    referee.ask(sampling.opening(problem, workload, plan, memory), limits.reference_s, (memory.descriptor,))
+    sampling.open_side(candidate, problem, workload, plan, axes, memory, limits)
     schedule: list[int | None] = [*range(len(workload.stress_rounds))]
     schedule += [None] * _random.randint(MIN_ROUNDS, MAX_ROUNDS)
     _random.shuffle(schedule)
@@ -51,7 +46,7 @@ def check_workload(
         referee.ask({"op": "draw", "seed": seed, "stress": stress}, limits.reference_s)
         referee.ask({"op": "arm", "byte": _random.randrange(2, 256)}, limits.reference_s)
         overrides = None if stress is None else workload.stress_rounds[stress].inputs
-        scalars = None if overrides is None else sampling._scalars(problem, workload, overrides)
-        sampling._turn(candidate, referee, None, limits, sampling._Round(False, scalars, True))
-    sampling._close(candidate, limits)
+        scalars = None if overrides is None else sampling.scalars_of(problem, workload, overrides)
+        sampling.take_turn(candidate, referee, None, limits, sampling.Round(False, scalars, True))
+    sampling.close_side(candidate, limits)
     referee.ask({"op": "close"}, limits.reference_s)

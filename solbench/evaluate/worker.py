@@ -2,7 +2,8 @@
 
 It receives layouts, never values to compare with; what it answers is a claim that the orchestrator weighs. A sample is
 one frame ``go``, one call, one frame ``done`` with this process's own clock around the call, and, for a candidate that
-returns its results, one frame ``delivered`` after they were copied into the shared outputs.
+returns its results, one frame ``delivered`` after they were copied into the shared outputs. A batch is one frame
+``batch``, several such calls in a row, each with its delivery, and one frame ``done``.
 """
 
 from __future__ import annotations
@@ -69,6 +70,8 @@ def serve(channel: socket.socket, arena: int, config: Mapping[str, Any]) -> None
     bind: Bind = _bind_nothing
     usual: Call = _nothing
     deliver: Deliver | None = None
+    # The usual call with its delivery, for each copy of the slots: what a batch goes through.
+    copies: list[tuple[Call, Deliver | None]] = []
     count = touched = 0
     while (received := frames.receive(channel)) is not None:
         message = received[0]
@@ -97,6 +100,13 @@ def serve(channel: socket.socket, arena: int, config: Mapping[str, Any]) -> None
                 # Freed here: once "delivered" is sent this process is stopped, and would free in the next window.
                 result = None
                 frames.send(channel, {"op": "delivered", "sample": message["sample"], "fault": fault})
+        elif operation == "batch":
+            fault = _batch(copies[: message["calls"]], place)
+            count += 1
+            fault = fault or _taken()
+            if fault is not None:
+                flush()
+            frames.send(channel, {"op": "done", "sample": message["sample"], "fault": fault})
         elif operation == "load":
             fault = None
             try:
@@ -119,11 +129,16 @@ def serve(channel: socket.socket, arena: int, config: Mapping[str, Any]) -> None
                     touch_heap(touched)
                 bind, deliver = prepare(memory, message)
                 usual = bind(message["scalars"])
+                copies = [(usual, deliver)]
+                for slots in message.get("copies", []):
+                    bind_copy, deliver_copy = prepare(memory, {**message, "slots": slots})
+                    copies.append((bind_copy(message["scalars"]), deliver_copy))
                 fault = None
             except BaseException:  # noqa: BLE001
                 fault = _raised()
             frames.send(channel, {"op": "ready", "fault": fault})
         elif operation == "close":
+            copies = []
             flush()
             frames.send(channel, {"op": "closed", "samples": count})
         elif operation == "profile":
@@ -132,6 +147,23 @@ def serve(channel: socket.socket, arena: int, config: Mapping[str, Any]) -> None
             except BaseException:  # noqa: BLE001
                 answer = {"fault": traceback.format_exc(limit=0).strip()[-MAX_REASON:]}
             frames.send(channel, {"op": "profiled", **answer})
+
+
+def _batch(copies: list[tuple[Call, Deliver | None]], place: Host | Gpu) -> Fault | None:
+    """One call on each copy in a row, until the device is idle. A returned result is delivered before the next call: it
+    may be a buffer that the candidate uses again."""
+    try:
+        for call, deliver in copies:
+            result = call()
+            if deliver is not None:
+                deliver(result)
+            result = None
+        place.synchronize()
+    except Fail as error:
+        return error.fault
+    except BaseException:  # noqa: BLE001 (whatever a candidate raises is its answer)
+        return ["raised", traceback.format_exc(limit=-8)[-MAX_REASON:]]
+    return None
 
 
 def touch_heap(size: int) -> None:

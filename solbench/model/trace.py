@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, StringConstraints, model_serializer, model_validator
 
 from solbench.model.record import DIGEST, NAME, Value
 
@@ -33,6 +33,17 @@ class Status(StrEnum):
     UNSUPPORTED = "UNSUPPORTED"
 
 
+class Extended(Value):
+    """A record with fields that its earlier records lack: these are written only where they hold something, so that a
+    record of then keeps its bytes, and its digest."""
+
+    added: ClassVar[tuple[str, ...]] = ()
+
+    @model_serializer(mode="wrap")
+    def _write(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {name: value for name, value in write(self).items() if value is not None or name not in self.added}
+
+
 class CheckResult(Value):
     """Outcome of one output's check over all rounds; errors are null where they have no meaning."""
 
@@ -54,13 +65,52 @@ class Correctness(Value):
     checks: tuple[CheckResult, ...]
 
 
-class SampleSet(Value):
+class Observation(Value):
+    """One look at the device; null is what it does not tell. ``cpu_hz``: mean over the processors that we may use.
+
+    ``throttle``: what holds the clocks down, by name. ``level``: the performance level in force.
+    """
+
+    cpu_hz: float | None = None
+    graphics_hz: float | None = None
+    memory_hz: float | None = None
+    power_w: float | None = None
+    temperature_c: float | None = None
+    throttle: tuple[str, ...] | None = None
+    level: str | None = None
+
+
+class Observed(Value):
+    """The device before the first and after the last sample of a set."""
+
+    before: Observation
+    after: Observation
+
+
+class Batch(Value):
+    """The third witness: the orchestrator's clock around ``calls`` back-to-back calls, each on values of its own.
+
+    ``floor_s``: the same of an empty candidate. A batch agrees with the samples when its clock is at most ``floor_s``
+    plus ``calls`` times their median event plus ``limit_s``; a null limit: the baseline's, which is not judged.
+    """
+
+    calls: int = Field(ge=2)
+    clock_s: tuple[Seconds, ...] = Field(min_length=1)
+    floor_s: Seconds
+    limit_s: Seconds | None = None
+
+
+class SampleSet(Extended):
     """Raw samples of one process: its own word (``event_s``) and the orchestrator's clock (``clock_s``), pairwise."""
+
+    added: ClassVar = ("batch", "observed")
 
     process: int = Field(ge=0)
     warmups: int = Field(ge=0)
     event_s: tuple[Seconds, ...]
     clock_s: tuple[Seconds, ...]
+    batch: Batch | None = None
+    observed: Observed | None = None
 
     @model_validator(mode="after")
     def _pairs(self) -> Self:
@@ -142,22 +192,60 @@ class Omission(Value):
     reason: str = Field(min_length=1)
 
 
-class Protocol(Value):
-    """How a measurement set was taken. Numbers of different protocols are never compared."""
+class Protocol(Extended):
+    """How a measurement set was taken. Numbers of different protocols are never compared.
+
+    ``samples``: of a process; with ``precision`` the least count, after which sampling goes on until the interval of
+    both medians lies within this share of them, or ``max_samples`` are taken; null: exactly ``samples``.
+    ``preamble_s``: for how long the device is kept busy before the first sample of a process. ``batches``: whether
+    calls are also timed in batches.
+    """
+
+    added: ClassVar = ("max_samples", "precision", "preamble_s", "batches")
 
     name: Literal["quick", "full", "custom"]
     processes: int = Field(ge=1)
     samples: int = Field(ge=1)
     max_call_s: float = Field(gt=0)
     isolation: tuple[str, ...]
+    max_samples: int | None = Field(None, ge=1)
+    precision: float | None = Field(None, gt=0, lt=1)
+    preamble_s: float | None = Field(None, gt=0)
+    batches: bool | None = None
+
+    @model_validator(mode="after")
+    def _adaptive(self) -> Self:
+        if (self.max_samples is None) != (self.precision is None):
+            raise ValueError("max_samples and precision: both or none")
+        if self.max_samples is not None and self.max_samples < self.samples:
+            raise ValueError("max_samples: below the least count, samples")
+        return self
 
 
-class SetHeader(Value):
+class Control(Value):
+    """A call of known cost, sampled before a set: medians (s) by both witnesses, and what the event had to lie in.
+
+    The clock may be ``slack_s`` longer. ``high_s`` null: no limit is known.
+    """
+
+    name: str
+    low_s: float = Field(ge=0)
+    high_s: float | None
+    slack_s: float = Field(ge=0)
+    event_s: Seconds | None
+    clock_s: Seconds | None
+    ok: bool
+
+
+class SetHeader(Extended):
     """First line of a measurement set: environment and device of everything below it.
 
-    ``device`` is what all ``cards`` have in common; each of them adds its ``uuid``, place and floors. No cards: a
-    target without, such as a cpu. ``floor_s``: time of an empty launch, the lowest of the cards'.
+    ``device`` is what all ``cards`` have in common; each of them adds its ``uuid``, place, floors and controls. No
+    cards: a target without, such as a cpu. ``floor_s``: time of an empty launch, the lowest of the cards'.
+    ``controls``: what was sampled before the set; null: no control was run, or each card has its own.
     """
+
+    added: ClassVar = ("controls",)
 
     schema_: Literal["solbench.measurement-set.v1"] = Field(SET_SCHEMA, alias="schema")
     target: str
@@ -169,6 +257,7 @@ class SetHeader(Value):
     clocks: Literal["locked", "unlocked"]
     hardware: dict[str, Any] | None = None
     cards: tuple[dict[str, Any], ...] = ()
+    controls: tuple[Control, ...] | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Like every record's; without cards it does not speak of them."""

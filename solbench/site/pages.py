@@ -12,11 +12,13 @@ from typing import Any
 
 from solbench.model.configuration import Configuration
 from solbench.model.score import Entry
+from solbench.model.trace import Protocol
 from solbench.site import chart, text
 from solbench.site.cells import HEADROOM, SERIES, STATES, Cell, missing, number, protocol_words, ref
 from solbench.site.links import Links
 from solbench.site.machine import machine_model
 from solbench.site.records import Book, Bound, MeasurementSet, ProblemRecords, Record, TargetRecords
+from solbench.store import Descriptor
 
 _NUMBER = re.compile(r"\b\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 
@@ -271,6 +273,7 @@ def _measurement_set(links: Links, found: MeasurementSet) -> dict[str, Any]:
             ("protocol", Cell(protocol_words(protocol.name))),
             ("processes a solution", number(links, protocol.processes, text.grouped(protocol.processes), source)),
             ("samples a process", number(links, protocol.samples, text.grouped(protocol.samples), source)),
+            *_adaptive(links, protocol, source),
             (
                 "longest call attempted",
                 number(links, protocol.max_call_s, text.quantity(protocol.max_call_s, "s"), source),
@@ -286,6 +289,16 @@ def _measurement_set(links: Links, found: MeasurementSet) -> dict[str, Any]:
     }
 
 
+def _adaptive(links: Links, protocol: Protocol, source: Descriptor) -> list[tuple[str, Cell]]:
+    """Where the number of samples depends on what they say."""
+    if protocol.max_samples is None or protocol.precision is None:
+        return []
+    return [
+        ("at most", number(links, protocol.max_samples, text.grouped(protocol.max_samples), source)),
+        ("until both medians are known to", Cell(f"{100 * protocol.precision:g}{text.SPACE}%")),
+    ]
+
+
 def corpus_page(book: Book, links: Links) -> dict[str, Any]:
     rows = [_problem_row(book, links, problem) for problem in book.problems]
     corpora = [
@@ -296,9 +309,7 @@ def corpus_page(book: Book, links: Links) -> dict[str, Any]:
         }
         for corpus in sorted({problem.corpus for problem in book.problems})
     ]
-    configurations = [
-        _configuration(links, record) for target in book.targets for record in target.configurations
-    ]
+    configurations = [_configuration(links, record) for target in book.targets for record in target.configurations]
     return {"rows": rows, "corpora": corpora, "configurations": configurations}
 
 

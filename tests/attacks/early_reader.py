@@ -1,7 +1,8 @@
 # attack T21: a thread that waits for new inputs and works on them before the call
 # expect: PASSED
 # at least: 0.019
-# Neutralised: the thread sees new values only once the call runs, so its 20 ms a result are in every time.
+# Neutralised: the thread sees new values only once the call runs, so its 20 ms a result are in every time. Inputs
+# elsewhere, those of a batch, it leaves alone.
 import threading
 import time
 
@@ -25,6 +26,8 @@ def run(x, scale):
     if not _watched:
         _watched.append(x)
         threading.Thread(target=_watch, args=(x, x.clone()), daemon=True).start()
+        return x * scale + 1
+    if x is not _watched[0]:
         return x * scale + 1
     _ready.wait()
     _ready.clear()
