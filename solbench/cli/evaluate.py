@@ -79,7 +79,7 @@ def evaluate(
     be written, 4 the target is not here.
     """
     from solbench.cli import printable
-    from solbench.cli.evaluate_table import beside, row, table
+    from solbench.cli.evaluate_table import floor_lines, row, table
     from solbench.corpus.load import find_problems, load_solution
     from solbench.evaluate.evaluation import evaluate as run
     from solbench.evaluate.evaluation import protocol
@@ -108,7 +108,7 @@ def evaluate(
     if as_json:
         click.echo(json.dumps(rows, indent=2))
     else:
-        for line in [*table(found, candidate.name, rows), *beside(floors)]:
+        for line in [*table(found, candidate.name, rows), *floor_lines(floors)]:
             click.echo(printable(line))
     if trace_output is not None:  # last: what cannot be written is on the screen
         lines = [json.dumps(trace.as_dict(), ensure_ascii=False) + "\n" for trace in traces]

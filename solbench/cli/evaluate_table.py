@@ -76,8 +76,8 @@ def table(problem: Problem, solution: str, rows: Sequence[Mapping[str, Any]]) ->
     return [*lines, *notes, f"{passed} of {len(rows)} workloads passed", *(f"  {label}" for label in shared)]
 
 
-def beside(floors: Mapping[str, Mapping[str, float]]) -> list[str]:
-    """What stands beside times: how long an empty call takes (``Session.floors``), and that no control was run."""
+def floor_lines(floors: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """What stands beside times that are printed: the time of an empty call, and that no control was run."""
     if not floors:
         return []
     found = ", ".join(f"{_time(floor['event_s'])} ({kind})" for kind, floor in floors.items())

@@ -120,7 +120,7 @@ class Referee:
     def _share(self, size: int) -> dict[str, Any]:
         """Device memory for all tensors of a workload, and the handle by which workers map it; the last is freed."""
         assert isinstance(self.place, Gpu)
-        self._case = None
+        self._case, self._copies = None, []
         if self._shared is not None:
             self.place.free(self._shared[1])
             self._shared = None

@@ -138,6 +138,7 @@ def serve(channel: socket.socket, arena: int, config: Mapping[str, Any]) -> None
                 fault = _raised()
             frames.send(channel, {"op": "ready", "fault": fault})
         elif operation == "close":
+            copies = []
             flush()
             frames.send(channel, {"op": "closed", "samples": count})
         elif operation == "profile":
