@@ -5,6 +5,7 @@ Two exist: the checkout (the *published* release) and ``local/`` inside it (what
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import tempfile
@@ -17,7 +18,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from solbench import store
-from solbench.errors import InputError
+from solbench.errors import InputError, UndecidedError
 from solbench.model.record import Value
 from solbench.yaml12 import load_yaml
 
@@ -144,6 +145,33 @@ def new_folder(folder: Path) -> Iterator[Path]:
         os.rename(temporary, folder)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def require_writable(path: Path, where: str) -> None:
+    """Refuse, before a long work, a file that could not be written after it; ``where`` names it to the user.
+
+    :class:`InputError` when something else than a file is there, :class:`UndecidedError` when nothing can be written in
+    its folder, or in the nearest one that there is.
+    """
+    if path.is_dir() or (path.exists() and not path.is_file()):
+        raise InputError(where, "is there and no file; name a file")
+    folder = path.parent
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    with writing(where), tempfile.TemporaryFile(dir=folder) as probe:
+        probe.write(b"\n")
+        probe.flush()
+        os.fsync(probe.fileno())
+
+
+@contextmanager
+def writing(where: str) -> Iterator[None]:
+    """What cannot be written is one line that names it."""
+    try:
+        yield
+    except OSError as error:
+        hint = "; free some space and run again" if error.errno == errno.ENOSPC else ""
+        raise UndecidedError(f"{where}: cannot be written: {error.strerror or error}{hint}") from None
 
 
 def write_file(path: Path, data: bytes) -> None:

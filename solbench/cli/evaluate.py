@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import json
 import os
-import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from solbench.errors import InputError, UndecidedError
+from solbench.errors import InputError
 
 if TYPE_CHECKING:
     from solbench.corpus.load import Problem
@@ -85,10 +82,10 @@ def evaluate(
     from solbench.evaluate.evaluation import protocol
     from solbench.evaluate.session import Session
     from solbench.evaluate.turns import Limits
-    from solbench.workspace import write_file
+    from solbench.workspace import require_writable, write_file, writing
 
     if trace_output is not None:
-        _require_writable(trace_output)
+        require_writable(trace_output, f"--trace-output {trace_output}")
     (found,) = find_problems(root, [problem])
     candidate = load_solution(solution, found.definition)
     chosen = _choose(found, uuids)
@@ -112,7 +109,7 @@ def evaluate(
             click.echo(printable(line))
     if trace_output is not None:  # last: what cannot be written is on the screen
         lines = [json.dumps(trace.as_dict(), ensure_ascii=False) + "\n" for trace in traces]
-        with _writing(trace_output):
+        with writing(f"--trace-output {trace_output}"):
             write_file(trace_output, "".join(lines).encode())
     return 0 if all(row["status"] == "PASSED" for row in rows) else 1
 
@@ -125,27 +122,6 @@ def _choose(problem: Problem, uuids: Iterable[str]) -> tuple[Workload, ...]:
     return tuple(known[uuid] for uuid in dict.fromkeys(uuids)) or problem.workloads
 
 
-def _require_writable(path: Path) -> None:
-    """Refuse a place for traces where they could not be written, before anything is evaluated."""
-    if path.is_dir() or (path.exists() and not path.is_file()):
-        raise InputError(f"--trace-output {path}", "is there and no file; name a file")
-    if not path.parent.is_dir():
-        raise InputError(f"--trace-output {path}", f"there is no folder {path.parent}; make it first")
-    with _writing(path), tempfile.TemporaryFile(dir=path.parent) as probe:
-        probe.write(b"\n")
-        probe.flush()
-        os.fsync(probe.fileno())
-
-
-@contextlib.contextmanager
-def _writing(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        hint = "; free some space" if error.errno == errno.ENOSPC else ""
-        raise UndecidedError(f"--trace-output {path}: cannot be written: {error.strerror}{hint}") from None
-
-
 def _scores(
     problem: Problem, workloads: Iterable[Workload], traces: list[Trace], floor_s: float, target: str,
     say: Callable[[str], None],
@@ -155,6 +131,8 @@ def _scores(
     from solbench.errors import SolbenchError
     from solbench.score import score_workload
 
+    # PyTorch makes this folder when it traces, by default in /tmp.
+    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(Path(".solbench", "inductor").absolute()))
     machine, reason = None, "no machine model"
     try:
         machine = machine_here(target)

@@ -71,6 +71,7 @@ def measure(
     from solbench.evaluate.measure import measure as run
     from solbench.evaluate.session import Session
     from solbench.pipeline import parse_duration
+    from solbench.workspace import require_writable
 
     begun_s = time.monotonic()
     if out.suffix != ".jsonl":
@@ -79,6 +80,7 @@ def measure(
         raise InputError(f"--workers {workers}", "one cpu is one device; leave it out")
     if uuid is not None and workers > 1:
         raise InputError(f"--uuid {uuid}", f"names one card; leave it out for --workers {workers}")
+    require_writable(out, f"--out {out}")
     limit_s = parse_duration(budget) if budget is not None else None
     wanted = [part for entry in candidates for part in entry.split(",") if part]
     problems = find_problems(corpus, names) if names else load_corpus(corpus)

@@ -9,7 +9,6 @@ goes on. The footer completes the set and gives it its name.
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
 import json
 import os
@@ -21,7 +20,7 @@ from solbench import canonical
 from solbench.errors import InputError, IntegrityError, UndecidedError
 from solbench.evaluate.merging import Key, Line, Record, by_card, distinct, is_left, require_same, united
 from solbench.model.trace import Omission, SetHeader, Trace
-from solbench.workspace import write_file
+from solbench.workspace import write_file, writing
 
 MAX_LINE_BYTES = 4 << 20
 
@@ -73,10 +72,8 @@ def merge_sets(paths: Sequence[Path], out: Path) -> tuple[int, int]:
     lines = distinct(line for _, lines in found for line in lines)
     lines.sort(key=lambda line: (line.key.problem, line.key.workload, line.key.solution))
     footer = _line({"record": "footer", "count": len(lines)})
-    try:
+    with writing(str(out)):
         write_file(out, b"".join((_header_line(header), *(line.data for line in lines), footer)))
-    except OSError as error:
-        raise _unwritable(out, error) from None
     return len(lines), len(header.cards)
 
 
@@ -90,11 +87,9 @@ class Appender:
         self.finished: set[Key] = set()
         self._card = self.header.cards[0]["uuid"] if len(self.header.cards) == 1 else None
         self._size = 0
-        try:
+        with writing(str(path)):
             path.parent.mkdir(parents=True, exist_ok=True)
             self._handle = _lock(path)
-        except OSError as error:
-            raise _unwritable(path, error) from None
         try:
             self._begin()
         except BaseException:
@@ -134,13 +129,14 @@ class Appender:
         self.close()
 
     def _append(self, line: bytes) -> None:
-        try:
-            _write(self._handle, line)
-            os.fsync(self._handle)
-        except OSError as error:
-            with contextlib.suppress(OSError):
-                os.ftruncate(self._handle, self._size)
-            raise _unwritable(self.path, error) from None
+        with writing(str(self.path)):
+            try:
+                _write(self._handle, line)
+                os.fsync(self._handle)
+            except OSError:
+                with contextlib.suppress(OSError):
+                    os.ftruncate(self._handle, self._size)
+                raise
         self._size += len(line)
 
 
@@ -192,7 +188,7 @@ class Writer(Appender):
         """Give ``.partial`` this content, whole or not at all; the lock is held on the new file before it is there."""
         # One fixed name: only who holds the lock writes it, and what a kill leaves of it is overwritten.
         new = self.path.with_name(f"{self.path.name}.new")
-        try:
+        with writing(str(self.path)):
             handle = os.open(new, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o644)
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX)
@@ -203,8 +199,6 @@ class Writer(Appender):
                 os.close(handle)
                 os.unlink(new)
                 raise
-        except OSError as error:
-            raise _unwritable(self.path, error) from None
         os.close(self._handle)
         self._handle = handle
 
@@ -259,11 +253,6 @@ def _write(handle: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(handle, view) :]
-
-
-def _unwritable(path: Path, error: OSError) -> UndecidedError:
-    hint = "; free some space and run again, finished records are kept" if error.errno == errno.ENOSPC else ""
-    return UndecidedError(f"{path}: cannot be written: {error.strerror or error}{hint}")
 
 
 def _line(value: dict[str, Any]) -> bytes:

@@ -220,7 +220,6 @@ def measure_floor(worker: Worker, referee: Referee, count: int, limits: Limits) 
     for number in range(count):
         referee.ask({"op": "flush", "times": 1}, limits.reference_s)
         found.append(call_in_a_row(worker, number, BATCH_CALLS_MOST, time.monotonic() + limits.call_s))
-        worker.freeze()
     return Floor.of(samples[2:], found)
 
 

@@ -14,14 +14,14 @@ values, without coming back in between: what waking and answering cost counts on
 
     clock_s - floor_s <= calls * median * (1 + 0.10) + gap of an empty call + 0.25 ms + 1.5 * beyond
 
-where ``beyond`` is what the baseline's quickest batch took beyond its own floor and samples, less what its threads
-waited for a processor (delivering results, writing them back to memory). What returning results takes is added where
-the baseline writes in place. Whatever disturbs a batch makes it longer, so one that agrees is proof. Up to three are
-taken; if all are three times as far beyond, even without what the kernel says that the worker's threads waited for a
-processor, the candidate is found out. Else up to three more with a quarter of the calls, which confirm less; where none
-of them agrees, the workload has no time. (Waiting is no excuse: a candidate can make its own threads wait.) What a
-batch cannot show: work that is shared between its calls, or done for several at once on processors that a single call
-leaves idle.
+where ``beyond`` is what the main thread of the baseline's quickest batch computed beyond the baseline's own samples
+(delivering results, writing them back to memory). What returning results takes is added where the baseline writes in
+place. Whatever disturbs a batch makes it longer, so one that agrees is proof. Up to three are taken; if the candidate's
+main thread has itself computed, not waited, far longer than it says in all of them (by three times as much as is
+allowed, and after what it says has been stretched as far as the baseline's batch was), it is found out. Else up to
+three more with a quarter of the calls, which confirm less; where none of them agrees, the workload has no time: a
+candidate can have others compute while it waits, and so can a busy machine. What a batch cannot show: work that is
+shared between its calls, or done for several at once on processors that a single call leaves idle.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ COPY_BYTES_PER_S = 0.5e9
 # Times beyond these limits are void; this many times beyond them, in every sample, they are no accident.
 ACCUSED_BEYOND = 3.0
 # A batch may take this share of the reported times more than they say, an empty call's gap and this much more, and this
-# many times what the baseline's batch took beyond the baseline's own times, waiting for a processor apart.
+# many times what the baseline's batch computed beyond the baseline's own times.
 BATCH_SHARE, BATCH_SLACK_S, BATCH_FACTOR = 0.10, 0.25e-3, 1.5
 # Calls of a batch: so many that the slack is this share of the reported time, but no more than these; nor more than
 # take this long, at the rate of the slower side.
@@ -99,13 +99,12 @@ class Floor:
 class BatchSample:
     """``calls`` back-to-back calls by the orchestrator's clock, seconds.
 
-    ``waited_s``: how long the worker's threads were ready to run but had no processor, all together; None where nobody
-    can tell what it waited for.
+    ``busy_s``: how long the worker's main thread had a processor, by the kernel; None where that does not say.
     """
 
     calls: int
     clock_s: float
-    waited_s: float | None = None
+    busy_s: float | None = None
 
 
 def agreement(floor: Floor, baseline: Sequence[Sample]) -> float:
@@ -189,13 +188,16 @@ def batch_calls(floor: Floor, candidate_s: float, baseline_s: float, agreement_s
 @dataclass(frozen=True)
 class BatchJudge:
     """What batches of ``calls`` calls are held to, in seconds: a call's reported median, and for a batch the floor and
-    the allowance beyond both. ``baseline_floor_s``: the floor of the baseline's kind."""
+    the allowance beyond both. ``baseline_floor_s``: the floor of the baseline's kind. ``stretch``: how many times what
+    its samples say the baseline's main thread computed.
+    """
 
     calls: int
     median_s: float
     floor_s: float
     baseline_floor_s: float
     limit_s: float
+    stretch: float = 1.0
 
     @classmethod
     def of(
@@ -205,12 +207,12 @@ class BatchJudge:
         """``baseline``: its batches on the same values; ``baseline_median_s`` until its card was idle, if it has one.
         ``beside_s``: what a call of the candidate takes beside its event, and not in the baseline's excess."""
         baseline_floor_s = baseline_floor.batch_s(calls)
-        # Without what it waited: the baseline does not make its own threads wait.
-        quickest = min(batch.clock_s - (batch.waited_s or 0.0) for batch in baseline)
-        beyond = quickest - baseline_floor_s - calls * baseline_median_s
-        slack = floor.gap_s + BATCH_SLACK_S + BATCH_FACTOR * max(beyond, 0.0) + calls * beside_s
+        computed_s = min(batch.clock_s if batch.busy_s is None else batch.busy_s for batch in baseline)
+        beyond = max(computed_s - baseline_floor_s - calls * baseline_median_s, 0.0)
+        slack = floor.gap_s + BATCH_SLACK_S + BATCH_FACTOR * beyond + calls * beside_s
         limit_s = slack + BATCH_SHARE * calls * median_s
-        return cls(calls, median_s, floor.batch_s(calls), baseline_floor_s, limit_s)
+        stretch = 1 + beyond / (calls * baseline_median_s) if baseline_median_s > 0 else 1.0
+        return cls(calls, median_s, floor.batch_s(calls), baseline_floor_s, limit_s, stretch)
 
     @property
     def confirmed_s(self) -> float:
@@ -226,13 +228,14 @@ class BatchJudge:
         return self.beyond_s(batch) <= self.limit_s
 
     def accusation(self, batches: Sequence[BatchSample]) -> str | None:
-        """What a candidate does whose batches are all far beyond the limit, less what they waited; or None."""
-        if len(batches) < BATCH_TRIES or any(batch.waited_s is None for batch in batches):
+        """What a candidate does whose main thread computed far longer than it says in every batch; or None."""
+        busy = [batch.busy_s for batch in batches if batch.busy_s is not None]
+        if len(busy) < BATCH_TRIES:
             return None
-        beyond = min(self.beyond_s(batch) - (batch.waited_s or 0.0) for batch in batches)
+        beyond = min(busy) - self.stretch * self.calls * self.median_s
         if beyond <= ACCUSED_BEYOND * self.limit_s:
             return None
         return (
-            f"batch witness disagrees: {self.calls} calls in a row took at least {beyond:.6g} s more than the worker's "
-            f"times say, limit {self.limit_s:.6g} s"
+            f"batch witness disagrees: {self.calls} calls in a row computed for at least {beyond:.6g} s more than the "
+            f"worker's times say, limit {self.limit_s:.6g} s"
         )

@@ -21,9 +21,6 @@ from solbench.model.solution import Solution
 from solbench.model.trace import CheckResult, Status
 from solbench.model.workload import Constant, ScalarInput, Workload
 
-# Who prints more than that during a batch may have had to wait until its log was read.
-QUIET_BYTES = 1 << 15
-
 
 @dataclass(frozen=True)
 class Limits:
@@ -158,7 +155,6 @@ def take_batch(side: Side, referee: Referee, baseline: Side, limits: Limits, cal
     before = scheduling(trusted)
     side.calls += 1
     batch = call_in_a_row(worker, side.calls, calls, time.monotonic() + calls * limits.call_s)
-    worker.freeze()
     worker.expect_silence()
     _untouched(referee, baseline, before, scheduling(trusted))
     for copy in range(calls):
@@ -215,23 +211,21 @@ def call_once(
 
 
 def call_in_a_row(worker: Worker, number: int, calls: int, deadline: float) -> BatchSample:
-    """Let the frozen worker make ``calls`` calls in a row, on the first copies of the slots."""
+    """Let the frozen worker make ``calls`` calls in a row, on the first copies of the slots, and stop it again."""
     worker.send({"op": "batch", "sample": number, "calls": calls})
-    waited_s, printed = worker.waited_s(), worker.log.total
+    before_s = worker.busy_s()
     start_ns = time.perf_counter_ns()
     worker.thaw()
     reply = worker.wait("done", deadline)
-    now_s = worker.waited_s()
+    worker.freeze()
+    now_s = worker.busy_s()
     frame = reply.frame
     if frame.get("sample") != number:
         raise WorkerFailure(Status.REWARD_HACK, "control channel: done with another sample than was asked for")
     if frame.get("fault") is not None:
-        worker.freeze()
         raise _fault(frame["fault"])
-    waited = None if waited_s is None or now_s is None else max(now_s - waited_s, 0.0)
-    if worker.log.total - printed > QUIET_BYTES:
-        waited = None
-    return BatchSample(calls, (reply.at_ns - start_ns) / 1e9, waited)
+    busy_s = None if before_s is None or now_s is None else now_s - before_s
+    return BatchSample(calls, (reply.at_ns - start_ns) / 1e9, busy_s)
 
 
 def close_side(side: Side, limits: Limits) -> None:

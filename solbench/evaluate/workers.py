@@ -187,11 +187,6 @@ class Log:
             self.dropped += len(self.tail) - LOG_TAIL
             del self.tail[:-LOG_TAIL]
 
-    @property
-    def total(self) -> int:
-        """Bytes that were written in all."""
-        return len(self.head) + len(self.tail) + self.dropped
-
     def text(self) -> str:
         middle = f"\n[{self.dropped} bytes dropped]\n".encode() if self.dropped else b""
         return (bytes(self.head) + middle + bytes(self.tail)).decode("utf-8", "replace").replace("\0", "\\0")
@@ -336,17 +331,16 @@ class Worker:
     def alive(self) -> bool:
         return not freeze.is_dead(self.pid)
 
-    def waited_s(self) -> float | None:
-        """Seconds that its threads were ready to run and had no processor, since they started, all together; None where
-        the kernel does not count them."""
-        waited_ns = 0
+    def busy_s(self) -> float | None:
+        """Seconds that its main thread, which makes the calls, has had a processor; None where the kernel does not say.
+
+        To the last moment only for a process that is frozen.
+        """
         try:
-            for task in os.listdir(f"/proc/{self.pid}/task"):
-                with contextlib.suppress(ProcessLookupError), open(f"/proc/{self.pid}/task/{task}/schedstat") as file:
-                    waited_ns += int(file.read().split()[1])
+            with open(f"/proc/{self.pid}/schedstat", encoding="ascii") as file:
+                return int(file.read().split()[0]) / 1e9
         except (OSError, ValueError, IndexError):
             return None
-        return waited_ns / 1e9
 
     def exit_code(self, deadline: float) -> int | None:
         """Its exit code once it has ended by itself; None when it still runs at ``deadline`` (monotonic seconds)."""
