@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("problem")
-@click.option("--solution", type=click.Path(path_type=Path), required=True, help="A .py, .cpp, .hip, .cu or solution.yaml.")
+@click.option(
+    "--solution", type=click.Path(path_type=Path), required=True, help="A .py, .cpp, .hip, .cu or solution.yaml."
+)
 @click.option(
     "--target", default="cpu", show_default=True, help="cpu, or the architecture of a card here: gfx1200, sm_90."
 )
