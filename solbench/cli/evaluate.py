@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("problem")
-@click.option("--solution", type=click.Path(path_type=Path), required=True, help="A .py, .cpp or solution.yaml.")
+@click.option(
+    "--solution", type=click.Path(path_type=Path), required=True, help="A .py, .cpp, .hip, .cu or solution.yaml."
+)
 @click.option(
     "--target", default="cpu", show_default=True, help="cpu, or the architecture of a card here: gfx1200, sm_90."
 )
@@ -43,6 +45,10 @@ if TYPE_CHECKING:
 )
 @click.option("--unsandboxed", is_flag=True, help="Without namespaces and Landlock, for code you trust; traces say so.")
 @click.option("--uuid", help="The card, on a GPU target.  [default: $GPU_LOCK_UUID, else the only card]")
+@click.option(
+    "--transport", type=click.Choice(["ipc", "host"]), default="ipc", show_default=True,
+    help="On a GPU: shared memory is device memory, or copied from the host; traces say so.",
+)  # fmt: skip
 @click.option("--lock-dir", type=click.Path(path_type=Path), help="Folder of card locks.  [default: $GPU_LOCK_DIR]")
 @click.option("--root", type=click.Path(path_type=Path), default=Path("problems"), show_default=True, help="Corpora.")
 def evaluate(
@@ -60,13 +66,16 @@ def evaluate(
     unsandboxed: bool,
     uuid: str | None,
     lock_dir: Path | None,
+    transport: Literal["ipc", "host"],
     root: Path,
 ) -> int:
     """Check and time a solution of PROBLEM: a key (AMD_AKA/torch2hip/l1n23_softmax), its last part, or a folder.
 
-    A .py file defines run(inputs...) and returns the outputs. A .cpp file defines extern "C" void run(...): one
-    argument an input in declared order (a tensor by const pointer, a scalar by value), one pointer an output, then
-    every axis of the problem as int64_t. bfloat16 and float16 are passed as uint16_t, float8 as uint8_t.
+    A .py file defines run(inputs...) and returns the outputs; on the cpu target one that imports Triton gets a verdict
+    under Triton's interpreter, and no time. A .cpp file defines extern "C" void run(...): one argument an input in
+    declared order (a tensor by const pointer, a scalar by value), one pointer an output, then every axis of the problem
+    as int64_t. bfloat16 and float16 are passed as uint16_t, float8 as uint8_t. A .hip or .cu file is called like a
+    .cpp file, with pointers to device memory, and launches its kernels on the default stream.
 
     Every sample draws fresh inputs and is checked. The table shows T_k, the time of the solution with its interval,
     T_b, the eager PyTorch baseline sampled in turn with it, T_SOL, the bound, and what binds it (memory, compute, or an
@@ -92,7 +101,10 @@ def evaluate(
     limits = Limits(compile_s=compile_timeout, load_s=compile_timeout, first_call_s=4 * timeout, call_s=timeout)
     say: Callable[[str], None] = lambda text: click.echo(f"  {printable(text)}", err=True)  # noqa: E731
     traces: list[Trace] = []
-    with Session(limits, target=target, unsandboxed=unsandboxed, uuid=uuid, lock_dir=lock_dir) as session:
+    with Session(
+        limits, target=target, unsandboxed=unsandboxed, uuid=uuid, lock_dir=lock_dir,
+        transport=transport,
+    ) as session:  # fmt: skip
         counts = protocol("quick", processes=replicates, samples=samples)
         traces += run(
             found, candidate, workloads=chosen, target=target, protocol=counts, session=session, progress=say,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 
@@ -31,6 +32,10 @@ from solbench.errors import InputError
 @click.option("--max-call", type=click.FloatRange(min=0.0001), default=0.25, show_default=True, help="Seconds a call.")
 @click.option("--unsandboxed", is_flag=True, help="Without namespaces and Landlock, for code you trust; traces say so.")
 @click.option("--uuid", help="The card, on a GPU target.  [default: $GPU_LOCK_UUID, else the only card]")
+@click.option(
+    "--transport", type=click.Choice(["ipc", "host"]), default="ipc", show_default=True,
+    help="On a GPU: shared memory is device memory, or copied from the host; traces say so.",
+)  # fmt: skip
 @click.option("--lock-dir", type=click.Path(path_type=Path), help="Folder of card locks.  [default: $GPU_LOCK_DIR]")
 @click.option("--no-calibrate", is_flag=True, help="On cpu: without a machine model, and so without controls.")
 def measure(
@@ -47,6 +52,7 @@ def measure(
     unsandboxed: bool,
     uuid: str | None,
     lock_dir: Path | None,
+    transport: Literal["ipc", "host"],
     no_calibrate: bool,
 ) -> int:
     """Measure solutions of a corpus and write a measurement set: a header, one trace a line, a footer.
@@ -100,13 +106,17 @@ def measure(
 
     if workers > 1:
         seats = seats_here(target, workers, lock_dir, unsandboxed)
+        seats = tuple(replace(seat, transport=transport) for seat in seats)
         summary = measure_on_cards(problems, out, seats, **options())
     else:
         hardware = None
         if target == "cpu" and not no_calibrate:
             click.echo("  calibrating this cpu", err=True)
             hardware = calibrate_cpu()
-        with Session(target=target, unsandboxed=unsandboxed, uuid=uuid, lock_dir=lock_dir) as session:
+        with Session(
+            target=target, unsandboxed=unsandboxed, uuid=uuid, lock_dir=lock_dir,
+            transport=transport,
+        ) as session:  # fmt: skip
             controls = controls_here(session, hardware, progress=say)
             summary = run(
                 problems, out, target=target, hardware=hardware, controls=controls, session=session, **options()

@@ -93,10 +93,19 @@ def unsupported_dtype(definition: Definition, supported: frozenset[str]) -> str 
 
 @dataclass(frozen=True)
 class Shared:
-    """Memory for the tensors of a workload: a memory file, or beside one of no use device memory by its handle."""
+    """Memory for the tensors of a workload: a memory file, or beside one of no use device memory by its handle.
+
+    ``staged``: a worker copies it to its card before a call and back afterwards (:mod:`solbench.evaluate.staging`).
+    """
 
     descriptor: int
     handle: str | None = None
+    staged: bool = False
+
+    @property
+    def on_host(self) -> bool:
+        """Whether calls work on this very memory, by the processor."""
+        return self.handle is None and not self.staged
 
     def close(self) -> None:
         os.close(self.descriptor)

@@ -93,7 +93,7 @@ def _judge(
         statistics.median((sample.host_s or sample.event_s) - sample.event_s for sample in side)
         for side in zip(*kept, strict=True)
     )
-    returning_s = output_bytes / COPY_BYTES_PER_S if candidate.returns and not baseline.returns else 0.0
+    returning_s = output_bytes / COPY_BYTES_PER_S if candidate.delivers and not baseline.delivers else 0.0
     return BatchJudge.of(
         calls, candidate.floor, event_s, baseline.floor, baseline_event_s + baseline_host_s, found,
         max(host_s, 0.0) + returning_s,

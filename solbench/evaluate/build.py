@@ -63,7 +63,8 @@ def build_library(
             "sources": {source.path: canonical.digest(source.content.encode()) for source in solution.sources},
             "flags": [*flags, *linking],
             "compiler": [compiler.version, compiler.digest],
-            "target": cpu.processor_key() if language == "cpp" else arch,
+            # The host's part may be for the very processor that is here.
+            "target": [arch if language != "cpp" else None, cpu.processor_key()],
             "harness": identity.harness_digest(),
         },
     )

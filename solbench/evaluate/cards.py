@@ -30,7 +30,7 @@ from solbench.evaluate.measure import Summary, finish, header, report_kept
 from solbench.evaluate.merging import Key, by_card, require_same
 from solbench.evaluate.processes import exit_text
 from solbench.evaluate.recording import Appender, Writer
-from solbench.evaluate.session import Session
+from solbench.evaluate.session import Session, Transport
 from solbench.model.trace import Protocol, SetHeader
 
 # A child ends its session's processes, restores the clocks and writes its receipt.
@@ -45,6 +45,7 @@ class Seat:
     uuid: str
     lock_dir: Path
     unsandboxed: bool
+    transport: Transport = "ipc"
 
 
 OpenSession = Callable[[Seat], AbstractContextManager[Session]]
@@ -52,7 +53,10 @@ OpenSession = Callable[[Seat], AbstractContextManager[Session]]
 
 def open_session(seat: Seat) -> AbstractContextManager[Session]:
     """A session that owns the card of ``seat`` from its start to its end."""
-    return Session(target=seat.target, uuid=seat.uuid, lock_dir=seat.lock_dir, unsandboxed=seat.unsandboxed)
+    return Session(
+        target=seat.target, uuid=seat.uuid, lock_dir=seat.lock_dir, unsandboxed=seat.unsandboxed,
+        transport=seat.transport,
+    )  # fmt: skip
 
 
 def seats_here(target: str, count: int, lock_dir: Path | None, unsandboxed: bool) -> tuple[Seat, ...]:

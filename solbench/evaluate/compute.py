@@ -7,14 +7,16 @@ are made before a candidate is loaded.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from solbench.device import native
 from solbench.evaluate.memory import DEVICE_TYPES, HOST, DeviceMemory, HostMemory, Memory, open_device_memory
+from solbench.evaluate.staging import Staging
 
 _now = time.perf_counter_ns
+Deliver = Callable[[Any], None]
 
 
 class Host:
@@ -29,6 +31,13 @@ class Host:
     def synchronize(self) -> None:
         """Nothing runs on by itself."""
 
+    def fetch(self) -> None:
+        """Calls work on the shared memory itself."""
+
+    def delivering(self, deliver: Deliver | None) -> Deliver | None:
+        """``deliver`` alone: there is nothing to copy back."""
+        return deliver
+
     def start(self) -> None:
         self._start_ns = _now()
 
@@ -41,7 +50,7 @@ class Gpu:
     """One card, by its PCI address. A call's time is that between two events on the default stream.
 
     ``config``: platform (rocm, cuda), pci, device (torch's name of the kind of device), library (path of the runtime,
-    None: the one that this process or its PyTorch uses).
+    None: the one that this process or its PyTorch uses), transport (ipc, host), flush_bytes.
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
@@ -54,10 +63,16 @@ class Gpu:
         self._type = HOST if config["device"] == "cpu" else DEVICE_TYPES[platform]
         self._start, self._stop = self.runtime.event(), self.runtime.event()
         self._opened: dict[str, int] = {}
+        self.staged = config["transport"] == "host"
+        self._flush_bytes = config["flush_bytes"]
+        self._staging: Staging | None = None
 
     def map(self, size_bytes: int, descriptor: int, handle: str | None) -> Memory:
-        """Device memory that another process exported as ``handle``."""
-        assert handle is not None
+        """Device memory that another process exported as ``handle``; None: what mirrors the memory file."""
+        if handle is None:
+            self._staging = self._staging or Staging(self.runtime, self._flush_bytes)
+            pointer = self._staging.map(HostMemory(descriptor, size_bytes), size_bytes)
+            return DeviceMemory(pointer, self._type, self.index)
         return open_device_memory(self.runtime, handle, self._opened, self._type, self.index)
 
     def allocate(self, size_bytes: int) -> tuple[DeviceMemory, str]:
@@ -76,6 +91,24 @@ class Gpu:
     def synchronize(self) -> None:
         """Wait for everything that this process has put on the card, on any stream."""
         self.runtime.synchronize()
+
+    def fetch(self) -> None:
+        """Copy the shared memory to the card, where it is on the host."""
+        if self._staging is not None:
+            self._staging.fetch()
+
+    def delivering(self, deliver: Deliver | None) -> Deliver | None:
+        """``deliver``, and then copying back, where the shared memory is on the host."""
+        staging = self._staging
+        if staging is None:
+            return deliver
+
+        def both(result: Any) -> None:
+            if deliver is not None:
+                deliver(result)
+            staging.store()
+
+        return both
 
     def start(self) -> None:
         """The card is idle, and this process's turn on it has come, when the first event is recorded.

@@ -33,7 +33,7 @@ from solbench.errors import InputError, UndecidedError
 from solbench.evaluate.evaluation import evaluate, protocol
 from solbench.evaluate.session import Session
 from solbench.model.definition import Definition
-from solbench.model.solution import Solution
+from solbench.model.solution import TARGETS, Solution
 from solbench.model.trace import Control, Trace
 from solbench.model.workload import Workload
 
@@ -109,6 +109,7 @@ class Kernel:
     def solution(self) -> Solution:
         """The control as a candidate that writes in place."""
         spec = {"languages": ["pytorch"], "entry_point": "control.py::run", "destination_passing_style": True}
+        spec |= {"target_hardware": TARGETS}
         fields = {
             "name": self.name, "definition": f"control_{self.name}", "author": "solbench", "spec": spec,
             "sources": [{"path": "control.py", "content": self.source}],

@@ -133,6 +133,7 @@ class _Case:
     log: str = ""
     spent_s: float = 0.0
     labels: tuple[str, ...] = ()
+    notes: dict[str, None] = field(default_factory=dict)
 
 
 class _Run:
@@ -190,7 +191,7 @@ class _Run:
         self, cases: list[_Case], progress: Callable[[str], None], time_left: Callable[[], float]
     ) -> Iterator[Trace]:
         available = self.session.available_memory()
-        if self.protocol.batches:
+        if self.protocol.batches and self.session.transport != "host":
             for case in cases:
                 case.copies = arena.copies(case.plan, BATCH_CALLS_MOST, available)
         fitting = [case.copies * case.plan.size for case in cases if arena.needed_memory(case.plan) <= available]
@@ -349,12 +350,13 @@ class _Run:
         case.agreement_s = max(case.agreement_s, confirmed_s)
         case.batch_calls.append(calls)
         case.void = case.void or sampled.void
+        case.notes |= dict.fromkeys(sampled.notes)
         case.log = log
 
     def _passed(self, case: _Case) -> Trace:
         """A pass; without a time where too few samples are valid."""
         common = self._common(case.workload)
-        common["labels"] += case.labels
+        common["labels"] += (*case.labels, *case.notes)
         timing = None
         if case.void is None:
             common["labels"] += (witnesses.label(case.agreement_s, case.batch_calls, case.copies, self.protocol),)
@@ -398,7 +400,7 @@ class _Run:
             beside = f"verdict only: {INTERPRETED}, Triton {_version('triton')}; autotune takes the first configuration"
         return (
             self.session.isolation.label,
-            *(self.session.card.labels if self.session.card else ()),
+            *self.session.labels(),
             beside,
             f"threads: {self.session.threads}",
             f"start: {start}",

@@ -136,6 +136,7 @@ def header(
         environment=environment,
         device={
             **(session.card.identity() if session.card else cpu.identity()),
+            **({"transport": session.transport} if session.card else {}),
             "flush_bytes": session.flush_bytes,
             "floors": floors,
         },

@@ -18,6 +18,8 @@ WORD = "the worker's word"
 MOST_BY_OPERATORS = 0.5
 LISTED, LEAST_LISTED = 5, 0.005
 _MAX_NAME = 160
+# Loading and starting PyTorch's profiler takes seconds.
+PROFILER_START_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ def labels(worker: Worker, languages: Sequence[str], limit_s: float) -> tuple[st
     try:
         worker.send({"op": "profile"})
         worker.thaw()
-        reply = worker.wait("profiled", time.monotonic() + limit_s).frame
+        reply = worker.wait("profiled", time.monotonic() + PROFILER_START_S + limit_s).frame
         worker.freeze()
     except WorkerFailure as error:
         return (f"profile: none: {error.reason}",)

@@ -24,7 +24,7 @@ from solbench.corpus.reference import load_reference, named_outputs
 from solbench.errors import SolbenchError
 from solbench.evaluate import frames, precision, sandbox
 from solbench.evaluate.compute import Gpu, Host, compute
-from solbench.evaluate.memory import Memory, Views
+from solbench.evaluate.memory import HostMemory, Memory, Views
 from solbench.inputs import draw
 from solbench.model.definition import Definition
 from solbench.model.trace import Status
@@ -70,7 +70,7 @@ class Referee:
         read_bytes = max(flush_bytes, 8) * (2 if isinstance(place, Gpu) else 1)
         self._written = torch.zeros(max(flush_bytes, 8), dtype=torch.uint8, device=place.device)
         self._read = torch.zeros(read_bytes // 8, dtype=torch.int64, device=place.device)
-        self._views = Views(torch, place.device)
+        self._views = Views(torch, "cpu" if isinstance(place, Gpu) and place.staged else place.device)
         self._shared: tuple[Memory, str] | None = None
         self._references: dict[str, Callable[..., Any]] = {}
         self._case: _Case | None = None
@@ -134,10 +134,14 @@ class Referee:
         torch.cuda.empty_cache()
         return self.place.runtime.available_bytes()
 
+    def _map(self, message: Mapping[str, Any], arena: int) -> Memory:
+        return self.place.map(message["size"], arena, message["handle"])
+
     def _open(self, message: Mapping[str, Any], arena: int) -> dict[str, Any]:
         self._case = None
         definition, workload, axes, run = self._parse(message)
-        memory = self.place.map(message["size"], arena, message["handle"])
+        staged = isinstance(self.place, Gpu) and self.place.staged
+        memory: Memory = HostMemory(arena, message["size"]) if staged else self._map(message, arena)
         os.close(arena)
         views: dict[str, Tensors] = {"input": {}, "output": {}}
         for slot in message["slots"]:
@@ -190,17 +194,20 @@ class Referee:
 
     def _check(self, case: _Case) -> dict[str, Any]:
         """Compare the very outputs in shared memory; also the inputs, which a candidate must leave as they were."""
+        device = self.place.device  # where shared memory is, unless it is staged
         mutated = [
             name
             for name, shared in case.shared_inputs.items()
-            if name not in case.definition.in_place and not torch.equal(raw_bytes(shared), raw_bytes(case.inputs[name]))
+            if name not in case.definition.in_place
+            and not torch.equal(raw_bytes(shared).to(device), raw_bytes(case.inputs[name]))
         ]
         for name, shared in case.shared_outputs.items():
             if shared.dtype is torch.bool and shared.numel() and int(raw_bytes(shared).max()) > 1:
                 text = f"{name}: bytes that are neither 0 nor 1 (never written?)"
                 return {"status": Status.INCORRECT_NUMERICAL.value, "reason": text, "checks": [], "mutated": mutated}
+        outputs = {name: shared.to(device) for name, shared in case.shared_outputs.items()}
         status, reason, checks = check_outputs(
-            case.definition, case.workload, case.axes, case.inputs, case.expected, dict(case.shared_outputs)
+            case.definition, case.workload, case.axes, case.inputs, case.expected, outputs
         )
         return {
             "status": status.value, "reason": reason, "checks": [check.as_dict() for check in checks],

@@ -20,7 +20,7 @@ from typing import Any
 
 from solbench import canonical
 from solbench.corpus.load import Problem
-from solbench.evaluate import arena, batches
+from solbench.evaluate import arena, batches, watch
 from solbench.evaluate.arena import Shared
 from solbench.evaluate.processes import Referee
 from solbench.evaluate.stopping import precise, stop_reason
@@ -56,7 +56,7 @@ class Sampled:
     """What one process observed of one workload; the n-th samples of both sides come from one round.
 
     ``batch``: None where none is needed or has room. ``agreement_s``: how far apart clock witnesses could be; ``void``:
-    why the samples are no times, or None.
+    why the samples are no times, or None. ``notes``: what a reader should know of the candidate.
     """
 
     candidate: tuple[Sample, ...]
@@ -68,6 +68,7 @@ class Sampled:
     stop_reason: str
     agreement_s: float
     void: str | None
+    notes: tuple[str, ...] = ()
 
 
 class BaselineFailure(Exception):
@@ -96,6 +97,7 @@ def run_workload(
     """
     referee.ask(opening(problem, workload, plan, memory, copies), limits.reference_s, (memory.descriptor,))
     for side in (candidate, baseline):
+        side.staged = memory.staged
         opened = partial(open_side, problem=problem, workload=workload, plan=plan, axes=axes, memory=memory)
         _guard(side, partial(opened, limits=limits, copies=copies), side is baseline)
     rounds = _Rounds(problem, workload, referee, candidate, baseline, limits, flush_limit_s)
@@ -141,6 +143,7 @@ def run_workload(
     return Sampled(
         tuple(pair[0] for pair in kept), tuple(pair[1] for pair in kept), batch, warmups, candidate.rounds,
         tuple(candidate.checks.values()), stop_reason(kept, taken, protocol), judge.agreement_s, void,
+        watch.labels(candidate.looks, baseline.looks, plan.output_bytes),
     )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal
 
 from solbench.device import cpu
 from solbench.evaluate import arena, build, sandbox
@@ -25,6 +25,7 @@ from solbench.model.solution import Solution
 from solbench.model.trace import Method
 
 FLOOR_SAMPLES = 9
+Transport = Literal["ipc", "host"]
 _EMPTY_PYTHON = "def run():\n    pass\n"
 _EMPTY_NATIVE = 'extern "C" void run() {}\n'
 
@@ -41,11 +42,14 @@ class Session:
     def __init__(
         self, limits: Limits | None = None, cache: Path | None = None, *, target: str = "cpu",
         unsandboxed: bool = False, card: HeldCard | None = None, uuid: str | None = None, lock_dir: Path | None = None,
+        transport: Transport = "ipc",
     ) -> None:  # fmt: skip
-        """``card``: one that is held already; without it the one of ``uuid`` and ``lock_dir`` is taken."""
+        """``card``: one that is held already; without it the one of ``uuid`` and ``lock_dir`` is taken. ``transport``:
+        how a card's workers get the shared memory, as device memory or copied from the host."""
         self.target = target
         self.card = card
         self._uuid, self._lock_dir = uuid, lock_dir
+        self.transport: Transport = transport if target != "cpu" else "ipc"
         self._stack = ExitStack()
         self.isolation = sandbox.isolation(unsandboxed)
         self.limits = limits or Limits()
@@ -89,9 +93,22 @@ class Session:
             if self._referee is not None:
                 self._referee.close()
             written = self.card.flush_bytes if self.card else cpu.flush_bytes()
-            self._referee = Referee(self.threads, written, self.card.config if self.card else None)
+            self._referee = Referee(self.threads, written, self._device(written))
             self._flush_limit_s = None
         return self._referee
+
+    def _device(self, flush_bytes: int) -> dict[str, Any] | None:
+        """What referee and workers are told of the card: see :func:`solbench.evaluate.compute.compute`."""
+        if self.card is None:
+            return None
+        return {**self.card.config, "transport": self.transport, "flush_bytes": flush_bytes}
+
+    def labels(self) -> tuple[str, ...]:
+        """What a trace says of the card and of how its memory is shared; nothing on the host."""
+        if self.card is None:
+            return ()
+        early = "copied from host memory, so inputs reach the worker before the call's window"
+        return (*self.card.labels, f"shared memory: {'device memory' if self.transport == 'ipc' else early}")
 
     @property
     def flush_bytes(self) -> int:
@@ -120,6 +137,8 @@ class Session:
         if self.card is None:
             return Shared(arena.create(size_bytes))
         self.flush_limit_s()
+        if self.transport == "host":
+            return Shared(arena.create(size_bytes), staged=True)
         handle = self.referee().ask({"op": "share", "size": max(size_bytes, arena.ALIGNMENT)}, self.limits.reference_s)
         return Shared(arena.create(arena.ALIGNMENT), str(handle["handle"]))
 
@@ -179,7 +198,7 @@ class Session:
         zygote = self.zygote(torch=not native)
         config = {
             "language": "native" if native else "python",
-            "device": self.card.config if self.card else None,
+            "device": self._device(self.flush_bytes),
             "function": function,
             "entry": "library.so" if native else f"src/{path}",
             "destination_passing_style": solution.spec.destination_passing_style,

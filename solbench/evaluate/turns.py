@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from solbench.corpus.load import Problem
-from solbench.evaluate import arena
+from solbench.evaluate import arena, watch
 from solbench.evaluate.arena import Shared
 from solbench.evaluate.processes import Referee
 from solbench.evaluate.timing import BatchSample, Floor, Sample, impossible
@@ -44,14 +44,18 @@ class Side:
     all_calls: list[Sample] = field(default_factory=list)
     batches: list[BatchSample] = field(default_factory=list)
     checks: dict[str, CheckResult] = field(default_factory=dict)
+    looks: list[watch.Look] = field(default_factory=list)
     rounds: int = 0
     calls: int = 0
+    # Shared memory is copied to a card before each call, and back after it.
+    staged: bool = False
 
     @property
-    def returns(self) -> bool:
-        """Whether results are returned and copied afterwards, rather than written in place."""
+    def delivers(self) -> bool:
+        """Whether results are copied to the shared memory after the call, rather than written there by it."""
         spec = self.solution.spec
-        return bool({"pytorch", "triton"} & set(spec.languages)) and not spec.destination_passing_style
+        returns = bool({"pytorch", "triton"} & set(spec.languages)) and not spec.destination_passing_style
+        return returns or self.staged
 
 
 def load(worker: Worker, limits: Limits) -> None:
@@ -84,7 +88,7 @@ def open_side(
         "op": "workload",
         **_places(problem, plan, memory, copies),
         # A card's temporaries are not in the heap, and their allocator keeps them.
-        "heap_bytes": arena.heap_bytes(plan) if memory.handle is None else 0,
+        "heap_bytes": arena.heap_bytes(plan) if memory.on_host else 0,
         "inputs": [[name, spec.dtype if spec.shape is None else "tensor"] for name, spec in definition.inputs.items()],
         "outputs": list(definition.outputs),
         "scalars": scalars_of(problem, workload, {}),
@@ -125,9 +129,11 @@ def take_turn(side: Side, referee: Referee, baseline: Side | None, limits: Limit
     side.calls += 1
     limit_s = limits.first_call_s if side.calls == 1 else limits.call_s
     deadline = time.monotonic() + limit_s
+    if side.staged:
+        _fetch(worker, deadline)
     sample, at_ns = call_once(worker, side.calls, deadline, round_.scalars)
     deliver_s = None
-    if side.returns:
+    if side.delivers:
         delivered = worker.wait("delivered", deadline)
         deliver_s = (delivered.at_ns - at_ns) / 1e9
         if delivered.frame.get("sample") != side.calls:
@@ -142,6 +148,7 @@ def take_turn(side: Side, referee: Referee, baseline: Side | None, limits: Limit
     if (lie := impossible(sample)) is not None:
         raise WorkerFailure(Status.REWARD_HACK, lie)
     _check(side, referee, limits, 0)
+    side.looks.append(watch.look(worker.frozen))
     sample = replace(sample, deliver_s=deliver_s, alone=round_.alone)
     side.all_calls.append(sample)
     if round_.keep:
@@ -185,6 +192,17 @@ class CheckFailure(WorkerFailure):
         super().__init__(status, reason)
         self.rounds = rounds
         self.checks = checks
+
+
+def _fetch(worker: Worker, deadline: float) -> None:
+    """Let the frozen worker copy the shared memory to its card and flush the caches there."""
+    worker.send({"op": "fetch"})
+    worker.thaw()
+    reply = worker.wait("fetched", deadline)
+    worker.freeze()
+    worker.expect_silence()
+    if reply.frame.get("fault") is not None:
+        raise _fault(reply.frame["fault"])
 
 
 def call_once(

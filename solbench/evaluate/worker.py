@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from solbench.evaluate import frames
-from solbench.evaluate.compute import Gpu, Host, compute
+from solbench.evaluate.compute import Deliver, Gpu, Host, compute
 from solbench.evaluate.memory import Memory, Views
 from solbench.evaluate.profiler import profiled
 
@@ -44,7 +44,6 @@ _SCALARS = {
 
 Fault = list[str]
 Call = Callable[[], Any]
-Deliver = Callable[[Any], None]
 # The call with given values of the scalar inputs.
 Bind = Callable[[Mapping[str, Any]], Call]
 Prepare = Callable[[Memory | None, Mapping[str, Any]], tuple[Bind, Deliver | None]]
@@ -100,6 +99,13 @@ def serve(channel: socket.socket, arena: int, config: Mapping[str, Any]) -> None
                 # Freed here: once "delivered" is sent this process is stopped, and would free in the next window.
                 result = None
                 frames.send(channel, {"op": "delivered", "sample": message["sample"], "fault": fault})
+        elif operation == "fetch":
+            try:
+                place.fetch()
+                fault = None
+            except BaseException:  # noqa: BLE001
+                fault = _raised()
+            frames.send(channel, {"op": "fetched", "fault": fault})
         elif operation == "batch":
             fault = _batch(copies[: message["calls"]], place)
             count += 1
@@ -128,6 +134,7 @@ def serve(channel: socket.socket, arena: int, config: Mapping[str, Any]) -> None
                     touched = message["heap_bytes"]
                     touch_heap(touched)
                 bind, deliver = prepare(memory, message)
+                deliver = place.delivering(deliver)
                 usual = bind(message["scalars"])
                 copies = [(usual, deliver)]
                 for slots in message.get("copies", []):

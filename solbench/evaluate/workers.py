@@ -313,6 +313,11 @@ class Worker:
         """Our processes above this one."""
         return (self._zygote.pid,)
 
+    @property
+    def frozen(self) -> tuple[int, ...]:
+        """Its stopped processes; none while it runs."""
+        return tuple(self._frozen)
+
     def thaw(self) -> None:
         freeze.thaw(self._frozen)
         self._frozen = []

@@ -156,6 +156,20 @@ def test_a_new_referee_shares_anew(problem: Problem, session: Session, tmp_path:
     assert [trace.status for trace in traces] == [Status.PASSED] * 2, [trace.reason for trace in traces]
 
 
+def test_memory_on_the_host(problem: Problem, session: Session, tmp_path: Path) -> None:
+    """The declared other transport: copied to the card before the call, and back after it."""
+    with Session(session.limits, tmp_path / "build", target="gfx1200", card=session.card, transport="host") as other:
+        for source, in_place in ((HONEST, False), (IN_PLACE, True)):
+            traces = solve(problem, other, source, tmp_path, destination_passing_style=in_place)
+            assert [trace.status for trace in traces] == [Status.PASSED] * 2, [trace.reason for trace in traces]
+            assert any(label.startswith("shared memory: copied from host memory") for label in traces[0].labels)
+        for source, status in (
+            ("def run(x, scale):\n    return x * scale\n", Status.INCORRECT_NUMERICAL),
+            ("def run(x, scale):\n    x.zero_()\n    return x * scale + 1\n", Status.REWARD_HACK),
+        ):
+            assert solve(problem, other, source, tmp_path)[0].status is status
+
+
 class TestHold:
     """Which card a target gets, and what is refused."""
 
