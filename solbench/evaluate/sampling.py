@@ -33,7 +33,16 @@ from solbench.evaluate.timing import (
     Sample,
     impossible,
 )
-from solbench.evaluate.workers import Scheduling, Tampering, Worker, WorkerFailure, nonce, same_scheduling, scheduling
+from solbench.evaluate.workers import (
+    Reply,
+    Scheduling,
+    Tampering,
+    Worker,
+    WorkerFailure,
+    nonce,
+    same_scheduling,
+    scheduling,
+)
 from solbench.model.solution import Solution
 from solbench.model.trace import CheckResult, Protocol, Status
 from solbench.model.workload import Constant, ScalarInput, Workload
@@ -43,6 +52,8 @@ MIN_WARMUPS, MAX_WARMUPS = 2, 4
 MAX_ROUNDS_FACTOR, MAX_ROUNDS_LEAST = 4, 12
 # Who prints more than that during a batch may have had to wait until its log was read.
 QUIET_BYTES = 1 << 15
+# A card that is not free so long after "done" counts as lost, s.
+PROBE_LIMIT_S = 60.0
 # A flush on a card may take this many times the median of solo ones and this much more; a sample after a longer one is
 # void, and a candidate with more than this share of such flushes keeps the card busy between its calls.
 SOLO_FLUSHES, FLUSH_FACTOR, FLUSH_SLACK_S, BUSY_SHARE = 30, 1.5, 0.2e-3, 0.5
@@ -260,13 +271,13 @@ def measure_floor(worker: Worker, referee: Referee, count: int, limits: Limits) 
     samples = []
     for number in range(count + 2):
         referee.ask({"op": "flush", "times": 1}, limits.reference_s)
-        sample, _ = _call(worker, number, time.monotonic() + limits.call_s)
+        sample, _ = _call(worker, referee, number, time.monotonic() + limits.call_s)
         worker.freeze()
         samples.append(sample)
     found = []
     for number in range(count):
         referee.ask({"op": "flush", "times": 1}, limits.reference_s)
-        found.append(_call_batch(worker, number, BATCH_CALLS_MOST, time.monotonic() + limits.call_s))
+        found.append(_call_batch(worker, referee, number, BATCH_CALLS_MOST, time.monotonic() + limits.call_s))
         worker.freeze()
     return Floor.of(samples[2:], found)
 
@@ -341,11 +352,11 @@ def take_turn(side: Side, referee: Referee, baseline: Side | None, limits: Limit
     deadline = time.monotonic() + limit_s
     if side.staged:
         _fetch(worker, deadline)
-    sample, at_ns = _call(worker, side.calls, deadline, round_.scalars)
+    sample, at_ns = _call(worker, referee, side.calls, deadline, round_.scalars)
     deliver_s = None
     if side.delivers:
         delivered = worker.wait("delivered", deadline)
-        deliver_s = (delivered.at_ns - at_ns) / 1e9
+        deliver_s = max(delivered.at_ns - at_ns, 0) / 1e9
         if delivered.frame.get("sample") != side.calls:
             raise WorkerFailure(Status.REWARD_HACK, "control channel: delivered another sample than was asked for")
         worker.freeze()
@@ -371,7 +382,7 @@ def _batch(side: Side, referee: Referee, baseline: Side, limits: Limits, calls: 
     trusted = (os.getpid(), referee.pid, baseline.worker.pid, *worker.ancestors())
     before = scheduling(trusted)
     side.calls += 1
-    batch = _call_batch(worker, side.calls, calls, time.monotonic() + calls * limits.call_s)
+    batch = _call_batch(worker, referee, side.calls, calls, time.monotonic() + calls * limits.call_s)
     worker.freeze()
     worker.expect_silence()
     _untouched(referee, baseline, before, scheduling(trusted))
@@ -416,12 +427,24 @@ def _fetch(worker: Worker, deadline: float) -> None:
         raise _fault(reply.frame["fault"])
 
 
-def _call(worker: Worker, number: int, deadline: float, scalars: dict[str, Any] | None = None) -> tuple[Sample, int]:
-    """Let the frozen worker make one call; the sample, and when "done" was read."""
+def _ended_ns(referee: Referee, reply: Reply) -> int:
+    """When a call was over by the orchestrator's clock: once "done" was read, and on a card, where "done" may come before
+    the work is, once the referee has got through to it."""
+    if not referee.on_a_card:
+        return reply.at_ns
+    referee.ask({"op": "probe"}, PROBE_LIMIT_S)
+    return time.perf_counter_ns()
+
+
+def _call(
+    worker: Worker, referee: Referee, number: int, deadline: float, scalars: dict[str, Any] | None = None
+) -> tuple[Sample, int]:
+    """Let the frozen worker make one call; the sample, and when it was over."""
     worker.send({"op": "go", "sample": number, "scalars": scalars})
     start_ns = time.perf_counter_ns()
     worker.thaw()
     reply = worker.wait("done", deadline)
+    ended_ns = _ended_ns(referee, reply)
     frame = reply.frame
     if frame.get("sample") != number:
         raise WorkerFailure(Status.REWARD_HACK, "control channel: done with another sample than was asked for")
@@ -434,16 +457,17 @@ def _call(worker: Worker, number: int, deadline: float, scalars: dict[str, Any] 
     host_ns = frame.get("host_ns")
     if host_ns is not None and (isinstance(host_ns, bool) or not isinstance(host_ns, int) or abs(host_ns) > 10**15):
         raise WorkerFailure(Status.REWARD_HACK, "control channel: a time that is no number of nanoseconds")
-    return Sample(event_ns / 1e9, (reply.at_ns - start_ns) / 1e9, host_s=host_ns and host_ns / 1e9), reply.at_ns
+    return Sample(event_ns / 1e9, (ended_ns - start_ns) / 1e9, host_s=host_ns and host_ns / 1e9), ended_ns
 
 
-def _call_batch(worker: Worker, number: int, calls: int, deadline: float) -> BatchSample:
+def _call_batch(worker: Worker, referee: Referee, number: int, calls: int, deadline: float) -> BatchSample:
     """Let the frozen worker make ``calls`` calls in a row, on the first copies of the slots."""
     worker.send({"op": "batch", "sample": number, "calls": calls})
     waited_s, printed = worker.waited_s(), worker.log.total
     start_ns = time.perf_counter_ns()
     worker.thaw()
     reply = worker.wait("done", deadline)
+    ended_ns = _ended_ns(referee, reply)
     now_s = worker.waited_s()
     frame = reply.frame
     if frame.get("sample") != number:
@@ -454,7 +478,7 @@ def _call_batch(worker: Worker, number: int, calls: int, deadline: float) -> Bat
     waited = None if waited_s is None or now_s is None else max(now_s - waited_s, 0.0)
     if worker.log.total - printed > QUIET_BYTES:
         waited = None
-    return BatchSample(calls, (reply.at_ns - start_ns) / 1e9, waited)
+    return BatchSample(calls, (ended_ns - start_ns) / 1e9, waited)
 
 
 def close_side(side: Side, limits: Limits) -> None:
