@@ -148,6 +148,7 @@ class Referee(Trusted):
         # spinning one would take a processor from the call that is timed.
         environment = sandbox.environment("/nonexistent", threads)
         environment |= {"TMPDIR": tempfile.gettempdir(), "OMP_WAIT_POLICY": "PASSIVE"}
+        self.on_a_card = device is not None
         super().__init__("referee", f"{flush_bytes}, {json.dumps(device)!r}", environment)
 
     @property

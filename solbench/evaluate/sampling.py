@@ -216,13 +216,13 @@ def measure_floor(worker: Worker, referee: Referee, count: int, limits: Limits) 
     samples = []
     for number in range(count + 2):
         referee.ask({"op": "flush", "times": 1}, limits.reference_s)
-        sample, _ = call_once(worker, number, time.monotonic() + limits.call_s)
+        sample, _ = call_once(worker, referee, number, time.monotonic() + limits.call_s)
         worker.freeze()
         samples.append(sample)
     found = []
     for number in range(count):
         referee.ask({"op": "flush", "times": 1}, limits.reference_s)
-        found.append(call_in_a_row(worker, number, BATCH_CALLS_MOST, time.monotonic() + limits.call_s))
+        found.append(call_in_a_row(worker, referee, number, BATCH_CALLS_MOST, time.monotonic() + limits.call_s))
     return Floor.of(samples[2:], found)
 
 

@@ -16,10 +16,13 @@ from solbench.evaluate import arena, watch
 from solbench.evaluate.arena import Shared
 from solbench.evaluate.processes import Referee
 from solbench.evaluate.timing import BatchSample, Floor, Sample, impossible
-from solbench.evaluate.workers import Scheduling, Tampering, Worker, WorkerFailure, same_scheduling, scheduling
+from solbench.evaluate.workers import Reply, Scheduling, Tampering, Worker, WorkerFailure, same_scheduling, scheduling
 from solbench.model.solution import Solution
 from solbench.model.trace import CheckResult, Status
 from solbench.model.workload import Constant, ScalarInput, Workload
+
+# A card that is not free so long after "done" counts as lost, s.
+PROBE_LIMIT_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -131,11 +134,11 @@ def take_turn(side: Side, referee: Referee, baseline: Side | None, limits: Limit
     deadline = time.monotonic() + limit_s
     if side.staged:
         _fetch(worker, deadline)
-    sample, at_ns = call_once(worker, side.calls, deadline, round_.scalars)
+    sample, at_ns = call_once(worker, referee, side.calls, deadline, round_.scalars)
     deliver_s = None
     if side.delivers:
         delivered = worker.wait("delivered", deadline)
-        deliver_s = (delivered.at_ns - at_ns) / 1e9
+        deliver_s = max(delivered.at_ns - at_ns, 0) / 1e9
         if delivered.frame.get("sample") != side.calls:
             raise WorkerFailure(Status.REWARD_HACK, "control channel: delivered another sample than was asked for")
         worker.freeze()
@@ -161,7 +164,7 @@ def take_batch(side: Side, referee: Referee, baseline: Side, limits: Limits, cal
     trusted = (os.getpid(), referee.pid, baseline.worker.pid, *worker.ancestors())
     before = scheduling(trusted)
     side.calls += 1
-    batch = call_in_a_row(worker, side.calls, calls, time.monotonic() + calls * limits.call_s)
+    batch = call_in_a_row(worker, referee, side.calls, calls, time.monotonic() + calls * limits.call_s)
     worker.expect_silence()
     _untouched(referee, baseline, before, scheduling(trusted))
     for copy in range(calls):
@@ -205,14 +208,24 @@ def _fetch(worker: Worker, deadline: float) -> None:
         raise _fault(reply.frame["fault"])
 
 
+def _ended_ns(referee: Referee, reply: Reply) -> int:
+    """When a call was over by the orchestrator's clock: once "done" was read; on a card, where "done" may come before
+    the work is, once the referee has got through to it."""
+    if not referee.on_a_card:
+        return reply.at_ns
+    referee.ask({"op": "probe"}, PROBE_LIMIT_S)
+    return time.perf_counter_ns()
+
+
 def call_once(
-    worker: Worker, number: int, deadline: float, scalars: dict[str, Any] | None = None
+    worker: Worker, referee: Referee, number: int, deadline: float, scalars: dict[str, Any] | None = None
 ) -> tuple[Sample, int]:
-    """Let the frozen worker make one call; the sample, and when "done" was read."""
+    """Let the frozen worker make one call; the sample, and when it was over."""
     worker.send({"op": "go", "sample": number, "scalars": scalars})
     start_ns = time.perf_counter_ns()
     worker.thaw()
     reply = worker.wait("done", deadline)
+    ended_ns = _ended_ns(referee, reply)
     frame = reply.frame
     if frame.get("sample") != number:
         raise WorkerFailure(Status.REWARD_HACK, "control channel: done with another sample than was asked for")
@@ -225,16 +238,17 @@ def call_once(
     host_ns = frame.get("host_ns")
     if host_ns is not None and (isinstance(host_ns, bool) or not isinstance(host_ns, int) or abs(host_ns) > 10**15):
         raise WorkerFailure(Status.REWARD_HACK, "control channel: a time that is no number of nanoseconds")
-    return Sample(event_ns / 1e9, (reply.at_ns - start_ns) / 1e9, host_s=host_ns and host_ns / 1e9), reply.at_ns
+    return Sample(event_ns / 1e9, (ended_ns - start_ns) / 1e9, host_s=host_ns and host_ns / 1e9), ended_ns
 
 
-def call_in_a_row(worker: Worker, number: int, calls: int, deadline: float) -> BatchSample:
+def call_in_a_row(worker: Worker, referee: Referee, number: int, calls: int, deadline: float) -> BatchSample:
     """Let the frozen worker make ``calls`` calls in a row, on the first copies of the slots, and stop it again."""
     worker.send({"op": "batch", "sample": number, "calls": calls})
     before_s = worker.busy_s()
     start_ns = time.perf_counter_ns()
     worker.thaw()
     reply = worker.wait("done", deadline)
+    ended_ns = _ended_ns(referee, reply)
     worker.freeze()
     now_s = worker.busy_s()
     frame = reply.frame
@@ -243,7 +257,7 @@ def call_in_a_row(worker: Worker, number: int, calls: int, deadline: float) -> B
     if frame.get("fault") is not None:
         raise _fault(frame["fault"])
     busy_s = None if before_s is None or now_s is None else now_s - before_s
-    return BatchSample(calls, (reply.at_ns - start_ns) / 1e9, busy_s)
+    return BatchSample(calls, (ended_ns - start_ns) / 1e9, busy_s)
 
 
 def close_side(side: Side, limits: Limits) -> None:
