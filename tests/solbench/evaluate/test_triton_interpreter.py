@@ -14,12 +14,13 @@ pytest.importorskip("triton")
 HERE = Path(__file__).parent
 KERNELS = HERE / "triton_kernels.py"
 NAMES = [
-    "bf16_add", "bf16_sub", "bf16_mul", "bf16_div", "bf16_mod", "bf16_max", "bf16_min", "bf16_less", "bf16_less_equal",
-    "bf16_greater", "bf16_greater_equal", "bf16_equal", "bf16_not_equal", "bf16_where", "bf16_fma", "bf16_clamp",
-    "bf16_constants", "bf16_negative", "bf16_absolute", "bf16_functions_in_float32", "casts_to_bf16", "casts_from_bf16",
-    "casts_of_float8", "refusals_of_float8", "dot_of_bf16", "dot_of_float8", "reductions_of_bf16", "scans_of_bf16",
-    "masked_loads_and_moves_of_bf16", "bits_of_bf16", "atomic_additions_of_bf16", "scalars_of_bf16", "device_library",
-    "what_the_interpreter_lacks", "mistakes_are_no_refusals", "autotuned",
+    "bf16_add", "bf16_sub", "bf16_mul", "bf16_div", "bf16_mod", "bf16_max", "bf16_min", "bf16_less",
+    "bf16_less_equal", "bf16_greater", "bf16_greater_equal", "bf16_equal", "bf16_not_equal", "bf16_where", "bf16_fma",
+    "bf16_clamp", "bf16_constants", "bf16_negative", "bf16_absolute", "bf16_functions_in_float32",
+    "random_expressions_of_bf16", "casts_to_bf16", "casts_from_bf16", "casts_of_float8", "refusals_of_float8",
+    "dot_of_bf16", "dot_of_float8", "reductions_of_bf16", "scans_of_bf16", "masked_loads_and_moves_of_bf16",
+    "bits_of_bf16", "atomic_additions_of_bf16", "scalars_of_bf16", "device_library", "what_the_interpreter_lacks",
+    "mistakes_are_no_refusals", "autotuned",
 ]  # fmt: skip
 
 

@@ -5,10 +5,14 @@ Prints a mapping of each check's name to None or what went wrong. ``bare`` as ar
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
+import random
 import sys
+import tempfile
 import traceback
+from pathlib import Path
 
 import torch
 
@@ -145,6 +149,50 @@ def bf16_functions_in_float32():
     x, y, out = numbers(N), numbers(N, seed=1), torch.zeros(N, dtype=BF16)
     _binary[(1,)](x, y, out, "in_float32", N)
     torch.testing.assert_close(out.float(), x.float().exp() * y.float().sigmoid(), rtol=2**-8, atol=0)
+
+
+EXPRESSION = """
+import triton
+import triton.language as tl
+
+@triton.jit
+def kernel(a, b, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    x = tl.load(a + i)
+    y = tl.load(b + i)
+    tl.store(out + i, {})
+"""
+# The same operation as Triton and as PyTorch write it; Triton divides in float32, and some versions compare so.
+OPERATIONS = [
+    ("({} + {})", "({} + {})"), ("({} - {})", "({} - {})"), ("({} * {})", "({} * {})"),
+    ("tl.maximum({}, {}).to(tl.bfloat16)", "torch.maximum({}, {})"),
+    ("tl.minimum({}, {}).to(tl.bfloat16)", "torch.minimum({}, {})"),
+    ("tl.where({0} < {1}, {1}, {0} * 0.5)", "torch.where({0} < {1}, {1}, {0} * 0.5)"),
+    ("({} / {}).to(tl.bfloat16)", "({}.float() / {}.float()).to(BF16)"),
+    ("({} + {}.to(tl.float32)).to(tl.bfloat16)", "({}.float() + {}.float()).to(BF16)"),
+    ("(-{} + {})", "(-{} + {})"), ("tl.abs({} * {})", "({} * {}).abs()"),
+]  # fmt: skip
+
+
+@check
+def random_expressions_of_bf16():
+    chooser = random.Random(0)
+    with tempfile.TemporaryDirectory() as folder:
+        for number in range(40):
+            pairs = [("x", "x"), ("y", "y"), ("x", "x"), ("y", "y"), ("(x * 0.75)", "(x * 0.75)")]
+            while len(pairs) > 1:
+                left, right = (pairs.pop(chooser.randrange(len(pairs))) for _ in range(2))
+                ours, theirs = chooser.choice(OPERATIONS)
+                pairs.append((ours.format(left[0], right[0]), theirs.format(left[1], right[1])))
+            path = Path(folder) / f"kernel_{number}.py"
+            path.write_text(EXPRESSION.format(pairs[0][0]))
+            spec = importlib.util.spec_from_file_location(path.stem, path)
+            module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+            x, y, out = numbers(N, seed=number), numbers(N, seed=number + 100), torch.zeros(N, dtype=BF16)
+            module.kernel[(1,)](x, y, out, N)
+            expected = eval(pairs[0][1], {"torch": torch, "x": x, "y": y, "BF16": BF16})  # noqa: S307
+            same(out.nan_to_num(0.0), expected.nan_to_num(0.0))
 
 
 @triton.jit
