@@ -45,7 +45,7 @@ def opened(seat: cards.Seat) -> Iterator[Any]:
             referee=lambda: SimpleNamespace(environment={"torch": "scripted"}),
             floors=lambda: {"python": {"event_s": 1e-6 * int(seat.uuid[-1])}},
             flush_bytes=1, isolation=SimpleNamespace(names=("none",)), estimate=lambda *_: 0.0,
-            available_memory=lambda: 2**40,
+            available_memory=lambda: 2**40, transport="ipc",
         )  # fmt: skip
 
 
