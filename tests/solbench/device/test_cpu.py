@@ -61,3 +61,19 @@ def test_threads_respect_a_quota(monkeypatch: pytest.MonkeyPatch, quota: Any, th
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1, 2, 3})
     monkeypatch.setattr(cpu, "_cgroup_quota", lambda: quota)
     assert cpu.thread_count() == threads
+
+
+def test_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The governor's word, else that of /proc/cpuinfo, of the processors that we may use; else none."""
+    monkeypatch.setattr(cpu, "_CPU", tmp_path)
+    monkeypatch.setattr(cpu, "_CPUINFO", tmp_path / "cpuinfo")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 2})
+    assert cpu.clock_hz() is None
+    blocks = (f"processor\t: {number}\ncpu MHz\t\t: {2000 + 500 * number}.000\n" for number in range(3))
+    (tmp_path / "cpuinfo").write_text("\n".join(blocks))
+    assert cpu.clock_hz() == pytest.approx(2.5e9)
+    for number in range(3):
+        folder = tmp_path / f"cpu{number}" / "cpufreq"
+        folder.mkdir(parents=True)
+        (folder / "scaling_cur_freq").write_text(f"{3_000_000 + 100_000 * number}\n")
+    assert cpu.clock_hz() == pytest.approx(3.1e9)

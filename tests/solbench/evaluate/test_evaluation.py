@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import statistics
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from small_problem import write_problem
 
 from solbench.corpus.load import Problem, load_problem, load_solution
+from solbench.device import cpu
 from solbench.errors import UnsupportedError
 from solbench.evaluate import arena, identity
 from solbench.evaluate.evaluation import evaluate, protocol
@@ -99,6 +101,29 @@ def test_several_processes(problem: Problem, session: Session) -> None:
     for trace in traces:
         if trace.timing is not None:
             assert [samples.process for samples in trace.timing.candidate] == [0, 1]
+
+
+def test_what_a_time_rests_on_is_in_its_record(problem: Problem, session: Session) -> None:
+    solution = load_solution(Path(__file__).parents[2] / "honest" / "openmp.cpp", problem.definition)
+    counts = protocol("quick").model_copy(update={"max_samples": 8, "preamble_s": 0.01})
+    (trace,) = evaluate(problem, solution, workloads=problem.workloads[:1], protocol=counts, session=session)
+    assert trace.status is Status.PASSED, trace.reason
+    if trace.timing is None:
+        assert "is the machine busy?" in (trace.reason or "")
+        return
+    ((candidate,), (baseline,)) = trace.timing.candidate, trace.timing.baseline
+    assert 6 <= len(candidate.event_s) == len(baseline.event_s) <= 8
+    assert trace.timing.stop_reason.startswith(("precision: both medians known within 2% after ", "cap: 8 samples"))
+    # Calls of microseconds: batches of all sixteen or, disturbed, of four; and they agree with what is reported.
+    assert candidate.batch is not None and baseline.batch is not None and candidate.batch.limit_s is not None
+    assert candidate.batch.calls == baseline.batch.calls in (4, 16) and len(candidate.batch.clock_s) <= 3
+    said = candidate.batch.calls * statistics.median(candidate.event_s) + candidate.batch.limit_s
+    assert min(candidate.batch.clock_s) - candidate.batch.floor_s <= said
+    assert f"(batches of {candidate.batch.calls} calls)" in trace.labels[-1]
+    assert trace.correctness is not None
+    # Every call of a batch is checked, beside warm-ups, a stress round and the samples.
+    assert trace.correctness.rounds >= candidate.batch.calls + candidate.warmups + 1 + len(candidate.event_s)
+    assert (candidate.observed is None) == (cpu.clock_hz() is None)
 
 
 def test_a_call_finds_its_heap_mapped(problem: Problem, session: Session) -> None:
