@@ -222,6 +222,8 @@ def call_once(
 ) -> tuple[Sample, int]:
     """Let the frozen worker make one call; the sample, and when it was over."""
     worker.send({"op": "go", "sample": number, "scalars": scalars})
+    if referee.on_a_card:
+        referee.ask({"op": "hold"}, PROBE_LIMIT_S)
     start_ns = time.perf_counter_ns()
     worker.thaw()
     reply = worker.wait("done", deadline)
