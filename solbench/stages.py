@@ -150,7 +150,7 @@ def measure(workspace: Workspace) -> str:
     from solbench.corpus.load import load_corpus
     from solbench.errors import UndecidedError
     from solbench.evaluate import sandbox
-    from solbench.evaluate.controls import controls_here
+    from solbench.evaluate.controls import controls_here, reads_wrong
     from solbench.evaluate.evaluation import protocol
     from solbench.evaluate.measure import measure
     from solbench.evaluate.session import Session
@@ -173,6 +173,11 @@ def measure(workspace: Workspace) -> str:
     hardware = canonical.loads((workspace.root / "hardware" / "cpu.json").read_bytes(), "hardware/cpu.json")
     say: Callable[[str], None] = lambda line: print(f"  {line}", flush=True)  # noqa: E731
     with Session(unsandboxed=unsandboxed) as session:
+        controls = controls_here(session, hardware, progress=say)
+        # A busy machine has a release all the same, which says why it has no times.
+        wrong = reads_wrong(controls or ())
+        if wrong is not None:
+            say(f"{wrong}: nothing is measured")
         summary = measure(
             load_corpus(workspace.problems),
             working / "cpu" / "local.jsonl",
@@ -181,7 +186,8 @@ def measure(workspace: Workspace) -> str:
             budget_s=parameters.budget_s,
             final=True,
             hardware=hardware,
-            controls=controls_here(session, hardware, progress=say),
+            controls=controls,
+            withheld=wrong,
             session=session,
             progress=say,
         )

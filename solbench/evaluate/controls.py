@@ -184,6 +184,12 @@ def controls_here(
 
 def refuse(controls: Iterable[Control]) -> None:
     """Raise :class:`UndecidedError` naming the first control that reads wrong: a set after it would be void."""
+    if (wrong := reads_wrong(controls)) is not None:
+        raise UndecidedError(f"{wrong}; nothing measured now would hold (is the machine busy, or its model wrong?)")
+
+
+def reads_wrong(controls: Iterable[Control]) -> str | None:
+    """What the first control that reads wrong shows, or None."""
     for control in controls:
         if control.ok:
             continue
@@ -191,10 +197,8 @@ def refuse(controls: Iterable[Control]) -> None:
         seen = "no time (void samples)"
         if control.event_s is not None and control.clock_s is not None:
             seen = f"{control.event_s:.3g} s by its event and {control.clock_s:.3g} s by the clock"
-        raise UndecidedError(
-            f"control {control.name} reads wrong: {seen}, expected {control.low_s:.3g} s to {high}; nothing measured "
-            "now would hold (is the machine busy, or its model wrong?)"
-        )
+        return f"control {control.name} reads wrong: {seen}, expected {control.low_s:.3g} s to {high}"
+    return None
 
 
 def _sample(kernel: Kernel, session: Session, target: str) -> tuple[float, float] | None:

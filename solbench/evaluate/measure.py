@@ -63,6 +63,7 @@ def measure(
     final: bool = False,
     hardware: Mapping[str, Any] | None = None,
     controls: Sequence[Control] | None = None,
+    withheld: str | None = None,
     session: Session | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Summary:
@@ -73,9 +74,10 @@ def measure(
     timed. Workloads above ``protocol.max_call_s`` are omitted. When ``budget_s`` is spent the run ends after the
     workload in hand: what is left waits for the next call, or is omitted if the set is to be ``final``.
     ``hardware``: the machine model that goes into the header. ``controls``: what was sampled just now, in ``session``
-    (:mod:`solbench.evaluate.controls`); :class:`UndecidedError` where one reads wrong. None: not run.
+    (:mod:`solbench.evaluate.controls`); :class:`UndecidedError` where one reads wrong. None: not run. ``withheld``: why
+    nothing is to be measured, such as a control that reads wrong; then the set is one of omissions with this reason.
     """
-    if controls is not None:
+    if controls is not None and withheld is None:
         refuse(controls)
     start = time.monotonic()
     say = progress or (lambda text: None)
@@ -87,9 +89,10 @@ def measure(
         deadline = None if budget_s is None else start + budget_s
         work = Work(session, writer, protocol, target, estimates, deadline, say)
         report_kept(writer, say)
-        for job in todo:
+        for job in todo if withheld is None else ():
             work.do(job, writer.finished)
-        return finish(writer, todo, final, work.statuses, work.omissions, start)
+        final = final or withheld is not None
+        return finish(writer, todo, final, work.statuses, work.omissions, start, withheld or BUDGET)
 
 
 def report_kept(writer: Writer, say: Callable[[str], None]) -> None:
@@ -98,14 +101,16 @@ def report_kept(writer: Writer, say: Callable[[str], None]) -> None:
 
 
 def finish(
-    writer: Writer, todo: Sequence[Job], final: bool, statuses: Mapping[str, int], omissions: int, start: float
-) -> Summary:
-    """Complete the set if nothing of ``todo`` is left, or if it is to be ``final``: then what is left is omitted."""
+    writer: Writer, todo: Sequence[Job], final: bool, statuses: Mapping[str, int], omissions: int, start: float,
+    reason: str = BUDGET,
+) -> Summary:  # fmt: skip
+    """Complete the set if nothing of ``todo`` is left, or if it is to be ``final``: then what is left is omitted for
+    ``reason``."""
     total = len(writer.finished.union(*(job.keys() for job in todo)))
     if final:
         for job in todo:
             for workload in job.left(writer.finished):
-                writer.add(job.problem.key, omission(job, workload, BUDGET))
+                writer.add(job.problem.key, omission(job, workload, reason))
                 omissions += 1
     done = len(writer.finished)
     if done == total:

@@ -19,13 +19,14 @@ from solbench.corpus.load import Problem, load_problem
 from solbench.device import calibrate, cpu
 from solbench.device.calibrate import Probe, machine_model
 from solbench.device.card import Absent
-from solbench.errors import InputError, UnsupportedError
+from solbench.errors import InputError, UndecidedError, UnsupportedError
+from solbench.evaluate.controls import reads_wrong
 from solbench.evaluate.evaluation import _in_time, evaluate, protocol
 from solbench.evaluate.jobs import Work
 from solbench.evaluate.measure import measure
 from solbench.evaluate.recording import read_set
 from solbench.evaluate.session import Session
-from solbench.model.trace import Omission, Status, Trace
+from solbench.model.trace import Control, Omission, Status, Trace
 
 ONE_SAMPLE = protocol("quick", samples=1)
 KEY = "T/tests/scale_shift"
@@ -83,6 +84,22 @@ def test_measure_all(problems: list[Problem], session: Session, tmp_path: Path) 
     before = out.read_bytes()
     again = measure(problems, out, protocol=ONE_SAMPLE, session=session)
     assert again.statuses == {} and out.read_bytes() == before
+
+
+def test_what_is_withheld_is_said_for_every_workload(
+    problems: list[Problem], session: Session, tmp_path: Path
+) -> None:
+    """As a local release does where a control reads wrong."""
+    out = tmp_path / "set.jsonl"
+    wrong = Control(name="sleep", low_s=1.0, high_s=2.0, slack_s=0.1, event_s=5.0, clock_s=5.0, ok=False)
+    with pytest.raises(UndecidedError, match="control sleep reads wrong"):
+        measure(problems, out, protocol=ONE_SAMPLE, session=session, controls=[wrong])
+    assert not list(tmp_path.iterdir())
+    reason = reads_wrong([wrong])
+    summary = measure(problems, out, protocol=ONE_SAMPLE, session=session, controls=[wrong], withheld=reason)
+    assert summary.statuses == {} and (summary.done, summary.omissions) == (6, 6)
+    assert set(statuses(out).values()) == {f"omitted: {reason}"} and "5 s by its event" in str(reason)
+    assert read_set(out)[0].controls == (wrong,)
 
 
 def test_slow_workloads_are_omitted(problems: list[Problem], session: Session, tmp_path: Path) -> None:
@@ -165,8 +182,7 @@ MEASURE = """
 import sys
 from pathlib import Path
 from solbench.corpus.load import load_corpus
-from solbench.evaluate.evaluation import _in_time, evaluate, protocol
-from solbench.evaluate.jobs import Work
+from solbench.evaluate.evaluation import protocol
 from solbench.evaluate.measure import measure
 measure(load_corpus(Path(sys.argv[1])), Path(sys.argv[2]), protocol=protocol("quick", samples=1))
 """
