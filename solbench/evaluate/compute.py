@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,18 @@ from solbench.evaluate.memory import DEVICE_TYPES, HOST, DeviceMemory, HostMemor
 from solbench.evaluate.staging import Staging
 
 _now = time.perf_counter_ns
+
+
+@dataclass(frozen=True)
+class Times:
+    """One call, in nanoseconds. On a card also, None on the host, what its host side took until it returned
+    (``launch_ns``), and how long after the last event the card was idle (``left_ns``)."""
+
+    event_ns: int
+    launch_ns: int | None = None
+    left_ns: int | None = None
+
+
 Deliver = Callable[[Any], None]
 
 
@@ -41,9 +54,9 @@ class Host:
     def start(self) -> None:
         self._start_ns = _now()
 
-    def stop(self) -> tuple[int, int | None]:
-        """Nanoseconds since :meth:`start`; no second clock."""
-        return _now() - self._start_ns, None
+    def stop(self) -> Times:
+        """Since :meth:`start`."""
+        return Times(_now() - self._start_ns)
 
 
 class Gpu:
@@ -61,7 +74,7 @@ class Gpu:
         self.runtime.use(self.index)
         self.device = "cpu" if config["device"] == "cpu" else f"{config['device']}:{self.index}"
         self._type = HOST if config["device"] == "cpu" else DEVICE_TYPES[platform]
-        self._start, self._stop = self.runtime.event(), self.runtime.event()
+        self._start, self._stop, self._idle = (self.runtime.event() for _ in range(3))
         self._opened: dict[str, int] = {}
         self.staged = config["transport"] == "host"
         self._flush_bytes = config["flush_bytes"]
@@ -111,22 +124,29 @@ class Gpu:
         return both
 
     def start(self) -> None:
-        """The card is idle, and this process's turn on it has come, when the first event is recorded.
+        """The card is idle when the first event is recorded.
 
-        A card takes some 0.15 ms (seen on an H200) to turn from the referee's work to another process's: an event that
-        nobody looks at brings that about.
+        It takes some 0.15 ms (seen on an H200) to turn from the referee's work to this process's, whatever the stream.
+        The call launches its work meanwhile: the time between the events is the card's, not that of launching.
         """
-        self.runtime.record(self._start)
         self.runtime.synchronize()
         self._start_ns = _now()
         self.runtime.record(self._start)
 
-    def stop(self) -> tuple[int, int | None]:
-        """Nanoseconds between the events, and on this process's clock until the whole card was idle again."""
+    def stop(self) -> Times:
+        """Since :meth:`start`; waits until the whole card is idle.
+
+        The last event is for the default stream alone. A third, recorded once everything has ended, shows what other
+        streams were left with.
+        """
+        launched_ns = _now()
         self.runtime.record(self._stop)
         self.runtime.synchronize()
-        host_ns = _now() - self._start_ns
-        return round(self.runtime.elapsed_s(self._start, self._stop) * 1e9), host_ns
+        self.runtime.record(self._idle)
+        self.runtime.synchronize()
+        event_s = self.runtime.elapsed_s(self._start, self._stop)
+        left_s = self.runtime.elapsed_s(self._stop, self._idle)
+        return Times(round(event_s * 1e9), launched_ns - self._start_ns, round(left_s * 1e9))
 
 
 def compute(config: Mapping[str, Any] | None) -> Host | Gpu:

@@ -235,9 +235,10 @@ class _Run:
         sides: dict[str, Side] = {}
         fresh = "candidate" not in self._workers
         try:
-            shared = self._memory is not None and self._memory_of is self.session.referee()
-            needed = arena.needed_memory(case.plan)
-            available = self.session.available_memory() + (size_bytes if shared and self.session.card else 0)
+            needed, available = arena.needed_memory(case.plan), self._available(size_bytes)
+            if needed > available and self.session.card and self._workers:
+                self._end_workers()  # what the candidate has kept since the last workload is its own
+                available = self._available(size_bytes)
             if needed > available:
                 reason = f"memory: needs about {needed / 2**30:.2g} GiB, {available / 2**30:.2g} GiB are available"
                 return self._failed(workload, Status.UNSUPPORTED, reason)
@@ -269,14 +270,38 @@ class _Run:
                 correctness = Correctness(rounds=case.rounds + error.rounds, checks=error.checks)
             return self._failed(workload, *self._verdict(error), log, correctness)
         except BaselineFailure as error:
+            if (hogged := self._hogged(case, size_bytes, str(error))) is not None:
+                return hogged
             self._end("candidate")
             return self._failed(workload, Status.INVALID_REFERENCE, str(error), self._end("baseline"))
         except RefereeFailure as error:
+            if not error.died and (hogged := self._hogged(case, size_bytes, error.reason)) is not None:
+                return hogged
             self._end_workers()
             return self._failed(workload, Status.INVALID_REFERENCE, _last_line(error.reason), error.reason)
         worker = sides["candidate"].worker
         self._keep(case, process, sampled, observed, worker.without_folder(worker.log.text()))
         return None
+
+    def _available(self, size_bytes: int) -> int:
+        """Bytes for tensors where calls run, what this run shares there already included."""
+        shared = self._memory is not None and self._memory_of is self.session.referee()
+        return self.session.available_memory() + (size_bytes if shared and self.session.card else 0)
+
+    def _hogged(self, case: _Case, size_bytes: int, reason: str) -> Trace | None:
+        """The candidate's failure where it left the others too little of a card's memory; None if it did not."""
+        if self.session.card is None or "out of memory" not in reason.lower():
+            return None
+        before = self._available(size_bytes)
+        log = self._end("candidate")
+        self._end("baseline")
+        after = self._available(size_bytes)
+        if after - before < arena.needed_memory(case.plan):
+            return None
+        kept = f"it keeps {(after - before) / 2**30:.3g} GiB of the card's memory"
+        return self._failed(
+            case.workload, Status.RUNTIME_ERROR, f"{kept}, and leaves too little for the reference", log
+        )
 
     def _check(self, case: _Case, memory: Shared) -> None:
         """The verdict on one workload, without a time."""

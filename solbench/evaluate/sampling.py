@@ -136,7 +136,7 @@ def run_workload(
         reason = judge.accusation(candidate.samples)
         if reason is not None:
             raise WorkerFailure(Status.REWARD_HACK, reason)
-        void = f"not timed: the clock witnesses agree in {len(kept)} of {taken} samples (is the machine busy?)"
+        void = f"not timed: {judge.why_void(candidate.samples)}"
     elif batch is not None and not batch.agreed:
         void = f"not timed: none of {batch.count} batches of calls in a row agrees with the samples' times "
         void += "(is the machine busy?)"

@@ -34,8 +34,8 @@ from dataclasses import dataclass
 # A gap may be this many times the gap of an empty call and this much more, or this many times the baseline's longest;
 # and beyond that this share of the time that is reported.
 GAP_FACTOR, GAP_SLACK_S, NOISE_FACTOR, GAP_SHARE = 2.0, 1e-3, 3.0, 0.05
-# Between the events' time and the worker's clock until the card is idle: launching, waiting, and this share.
-LEFT_SLACK_S = 0.1e-3
+# After a call's last event a card may be busy this many times as long as after an empty call's, and this much more.
+LEFT_FACTOR, LEFT_SLACK_S = 1.5, 10e-6
 # Handing over a result may take this many times the baseline's quickest and this much more, or as much as noise makes.
 DELIVER_FACTOR, DELIVER_SLACK_S = 4.0, 1e-3
 # Where the baseline writes in place: bytes a second that a copy reaches at least.
@@ -56,14 +56,15 @@ BATCH_TRIES, FEWER_CALLS = 3, 4
 class Sample:
     """One call by both witnesses, and handing over its result (None: written in place), in seconds.
 
-    ``host_s``: by the worker's own clock until its card was idle, None without a card. ``alone``: nothing else was on
-    that card.
+    ``launch_s``, ``left_s``: see :class:`solbench.evaluate.compute.Times`, None without a card. ``alone``: nothing else
+    was on that card.
     """
 
     event_s: float
     clock_s: float
     deliver_s: float | None = None
-    host_s: float | None = None
+    launch_s: float | None = None
+    left_s: float | None = None
     alone: bool = True
 
     @property
@@ -76,19 +77,21 @@ class Sample:
 class Floor:
     """Empty calls, seconds: the median of their event, and the lower quartile of the gap between the witnesses.
 
-    ``call_s``: what one more empty call adds to a batch.
+    ``call_s``: what one more empty call adds to a batch. ``left_s``: median of an empty call's, 0 without a card.
     """
 
     event_s: float
     gap_s: float
     call_s: float = 0.0
+    left_s: float = 0.0
 
     @classmethod
     def of(cls, samples: Sequence[Sample], batches: Sequence[BatchSample] = ()) -> Floor:
         gaps = sorted(sample.gap_s for sample in samples)
         event_s, gap_s = statistics.median(sample.event_s for sample in samples), gaps[len(gaps) // 4]
         more = [(batch.clock_s - gap_s - event_s) / (batch.calls - 1) for batch in batches]
-        return cls(event_s, gap_s, max(min(more), 0.0) if more else event_s)
+        left_s = statistics.median(sample.left_s or 0.0 for sample in samples)
+        return cls(event_s, gap_s, max(min(more), 0.0) if more else event_s, left_s)
 
     def batch_s(self, calls: int) -> float:
         """Seconds by the clock of a batch of ``calls`` empty calls."""
@@ -122,9 +125,9 @@ def impossible(sample: Sample) -> str | None:
     )
 
 
-def left_running(sample: Sample) -> bool:
+def left_running(sample: Sample, floor: Floor) -> bool:
     """Whether the card had work of a call that its events do not cover, as of a stream that was never joined."""
-    return sample.host_s is not None and sample.host_s > sample.event_s * (1 + GAP_SHARE) + LEFT_SLACK_S
+    return (sample.left_s or 0.0) > LEFT_FACTOR * floor.left_s + LEFT_SLACK_S
 
 
 def delivery_limit(baseline: Sequence[Sample], output_bytes: int) -> float:
@@ -141,10 +144,11 @@ class Judge:
 
     agreement_s: float
     deliver_s: float
+    floor: Floor
 
     @classmethod
     def of(cls, floor: Floor, baseline: Sequence[Sample], output_bytes: int) -> Judge:
-        return cls(agreement(floor, baseline), delivery_limit(baseline, output_bytes))
+        return cls(agreement(floor, baseline), delivery_limit(baseline, output_bytes), floor)
 
     def gap_limit(self, sample: Sample) -> float:
         """Seconds that the orchestrator may see beyond what the worker says."""
@@ -153,7 +157,22 @@ class Judge:
     def admits(self, sample: Sample) -> bool:
         """Whether the witnesses agree and the result was there when the call returned."""
         delivered = (sample.deliver_s or 0.0) <= self.deliver_s
-        return sample.gap_s <= self.gap_limit(sample) and delivered and sample.alone and not left_running(sample)
+        if not sample.alone or left_running(sample, self.floor):
+            return False
+        return sample.gap_s <= self.gap_limit(sample) and delivered
+
+    def why_void(self, samples: Sequence[Sample]) -> str:
+        """What most of the samples lack that are not admitted."""
+        left = sum(left_running(sample, self.floor) for sample in samples)
+        busy = sum(not sample.alone for sample in samples)
+        if 2 * left > len(samples):
+            return (
+                f"the card worked on after the call in {left} of {len(samples)} samples (a stream that is not joined?)"
+            )
+        if 2 * busy > len(samples):
+            return f"the card was busy before the call in {busy} of {len(samples)} samples"
+        agreed = sum(map(self.admits, samples))
+        return f"the clock witnesses agree in {agreed} of {len(samples)} samples (is the machine busy?)"
 
     def accusation(self, samples: Sequence[Sample]) -> str | None:
         """What a candidate does whose every sample is far beyond the limits, or None."""

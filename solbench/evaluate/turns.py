@@ -232,13 +232,20 @@ def call_once(
     if frame.get("fault") is not None:
         worker.freeze()
         raise _fault(frame["fault"])
-    event_ns = frame.get("event_ns")
-    if isinstance(event_ns, bool) or not isinstance(event_ns, int) or abs(event_ns) > 10**15:
-        raise WorkerFailure(Status.REWARD_HACK, "control channel: a time that is no number of nanoseconds")
-    host_ns = frame.get("host_ns")
-    if host_ns is not None and (isinstance(host_ns, bool) or not isinstance(host_ns, int) or abs(host_ns) > 10**15):
-        raise WorkerFailure(Status.REWARD_HACK, "control channel: a time that is no number of nanoseconds")
-    return Sample(event_ns / 1e9, (ended_ns - start_ns) / 1e9, host_s=host_ns and host_ns / 1e9), ended_ns
+    event_s, launch_s, left_s = (_seconds(frame, name) for name in ("event_ns", "launch_ns", "left_ns"))
+    if event_s is None:
+        raise WorkerFailure(Status.REWARD_HACK, "control channel: no time")
+    return Sample(event_s, (ended_ns - start_ns) / 1e9, launch_s=launch_s, left_s=left_s), ended_ns
+
+
+def _seconds(frame: Mapping[str, Any], name: str) -> float | None:
+    """A time that a worker tells, or None where it tells none."""
+    value = frame.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or abs(value) > 10**15:
+        raise WorkerFailure(Status.REWARD_HACK, f"control channel: {name} is no number of nanoseconds")
+    return value / 1e9
 
 
 def call_in_a_row(worker: Worker, referee: Referee, number: int, calls: int, deadline: float) -> BatchSample:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from solbench.evaluate import frames
-from solbench.evaluate.compute import Deliver, Gpu, Host, compute
+from solbench.evaluate.compute import Deliver, Gpu, Host, Times, compute
 from solbench.evaluate.memory import Memory, Views
 from solbench.evaluate.profiler import profiled
 
@@ -80,20 +80,19 @@ def serve(channel: socket.socket, arena: int, config: Mapping[str, Any]) -> None
             result = None
             # Only a stress round has scalars of its own.
             call = usual if message["scalars"] is None else bind(message["scalars"])
-            event_ns: int = 0
-            host_ns: int | None = None
+            times = Times(0)
             try:
                 place.start()
                 result = call()
-                event_ns, host_ns = place.stop()
+                times = place.stop()
             except BaseException:  # noqa: BLE001 (whatever a candidate raises is its answer)
                 fault = _raised()
             count += 1
             fault = fault or _taken()
             if fault is not None:
                 flush()
-            done = {"op": "done", "sample": message["sample"], "event_ns": event_ns, "host_ns": host_ns}
-            frames.send(channel, {**done, "fault": fault})
+            done = {"op": "done", "sample": message["sample"], "fault": fault, "event_ns": times.event_ns}
+            frames.send(channel, {**done, "launch_ns": times.launch_ns, "left_ns": times.left_ns})
             if deliver is not None and fault is None:
                 fault = _try(deliver, result)
                 # Freed here: once "delivered" is sent this process is stopped, and would free in the next window.

@@ -96,8 +96,8 @@ def test_a_right_solution(
         ("def run(x, scale):\n    return (x * scale + 1).double()\n", Status.INCORRECT_DTYPE, "float64"),
         ("def run(x, scale):\n    raise ValueError('no')\n", Status.RUNTIME_ERROR, "no"),
         (
-            "from solbench.evaluate.compute import Gpu\n"
-            "stop = Gpu.stop\nGpu.stop = lambda self: (stop(self)[0] + 10**9, None)\n" + HONEST,
+            "from solbench.evaluate.compute import Gpu, Times\n"
+            "Gpu.stop = lambda self: Times(10**9, 10**3, 10**3)\n" + HONEST,
             Status.REWARD_HACK, "clock witness",
         ),
     ],
@@ -111,13 +111,14 @@ def test_a_wrong_solution(
 
 
 def test_work_that_the_events_do_not_cover_is_no_time(problem: Problem, session: Session, tmp_path: Path) -> None:
-    """As of a stream that is never joined: the worker's own clock shows it."""
+    """As of a stream that is never joined: a later event shows it."""
     source = (
-        "from solbench.evaluate.compute import Gpu\n"
-        "stop = Gpu.stop\nGpu.stop = lambda self: (stop(self)[0] // 2, 10**6)\n" + HONEST
+        "from dataclasses import replace\nfrom solbench.evaluate.compute import Gpu\n"
+        "stop = Gpu.stop\nGpu.stop = lambda self: replace(stop(self), left_ns=10**6)\n" + HONEST
     )
     for trace in solve(problem, session, source, tmp_path):
-        assert trace.status is Status.PASSED and trace.timing is None, trace.reason
+        assert trace.status is Status.PASSED and trace.timing is None
+        assert "the card worked on after the call" in (trace.reason or ""), trace.reason
 
 
 def test_a_card_that_is_busy_between_calls(problem: Problem, session: Session, tmp_path: Path) -> None:

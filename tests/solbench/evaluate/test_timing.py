@@ -31,7 +31,7 @@ def test_impossible(event_s: float, clock_s: float, lie: bool) -> None:
 
 
 def test_admitted_samples() -> None:
-    judge = Judge(agreement_s=1.6e-3, deliver_s=0.1)
+    judge = Judge(1.6e-3, 0.1, FLOOR)
     close, far, slow = Sample(1e-3, 1.5e-3), Sample(1e-3, 3e-3), Sample(1e-3, 1.5e-3, deliver_s=0.5)
     # A long call may be further apart: 5 % of what it says.
     long = Sample(0.1, 0.106)
@@ -49,9 +49,9 @@ def test_accusation_needs_every_sample_far_beyond() -> None:
 
 def test_accusation_of_late_work() -> None:
     late = [Sample(1e-3, 1.2e-3, deliver_s=0.5)] * 3
-    text = Judge(1e-3, 1e-3).accusation(late)
+    text = Judge(1e-3, 1e-3, FLOOR).accusation(late)
     assert text is not None and text.startswith("work was left for after the call")
-    assert Judge(1e-3, 0.2).accusation(late) is None
+    assert Judge(1e-3, 0.2, FLOOR).accusation(late) is None
 
 
 def test_delivery_limit() -> None:
@@ -60,3 +60,23 @@ def test_delivery_limit() -> None:
     assert delivery_limit([*baseline, Sample(1e-3, 2e-3, deliver_s=9e-3)], 10**9) == pytest.approx(27e-3)
     # In place: a copy of 10 MB at 0.5 GB/s takes 20 ms.
     assert delivery_limit([Sample(1e-3, 2e-3)], 10**7) == pytest.approx(0.081)
+
+
+CARD = Floor.of([Sample(2e-6, 3e-4, left_s=left * 1e-6) for left in (12, 11, 13, 12, 30)])
+
+
+def test_work_that_is_left_on_a_card() -> None:
+    """An empty call leaves it busy for 12 us; half as long again and 10 us more are allowed."""
+    assert CARD.left_s == pytest.approx(12e-6) and FLOOR.left_s == 0.0
+    judge = Judge.of(CARD, QUIET, 0)
+    inside, beyond = Sample(1e-4, 4e-4, left_s=27e-6), Sample(1e-4, 4e-4, left_s=29e-6)
+    assert judge.admits(inside) and not judge.admits(beyond)
+    assert "the card worked on after the call in 2 of 3" in judge.why_void([inside, beyond, beyond])
+
+
+def test_a_card_that_was_not_alone() -> None:
+    judge = Judge.of(CARD, QUIET, 0)
+    alone, shared = Sample(1e-4, 4e-4), Sample(1e-4, 4e-4, alone=False)
+    assert judge.admits(alone) and not judge.admits(shared)
+    assert "busy before the call in 2 of 2" in judge.why_void([shared, shared])
+    assert "clock witnesses agree in 1 of 2" in judge.why_void([alone, Sample(1e-4, 1.0)])
