@@ -191,15 +191,16 @@ class Judge:
         return None
 
 
-def batch_calls(floor: Floor, candidate_s: float, baseline_s: float, agreement_s: float, most: int) -> int:
+def batch_calls(floor: Floor, candidate_s: float, slowest_s: float, agreement_s: float, most: int) -> int:
     """Calls a batch so that its slack is small against ``candidate_s``, the time of a call; 0 where none is needed.
 
-    ``baseline_s``: the baseline's time. ``agreement_s``: what a single sample confirms. ``most``: what memory holds.
+    ``slowest_s``: a call of the slower side by the clock. ``agreement_s``: what one sample confirms. ``most``: what
+    memory holds.
     """
     if agreement_s <= BATCH_SLACK_SHARE * candidate_s:
         return 0
     wanted = (floor.gap_s + BATCH_SLACK_S) / (BATCH_SLACK_SHARE * max(candidate_s, 1e-9))
-    quick_enough = BATCH_MOST_S / max(candidate_s, baseline_s, 1e-9)
+    quick_enough = BATCH_MOST_S / max(slowest_s, 1e-9)
     calls = int(min(math.ceil(max(wanted, 2)), most, BATCH_CALLS_MOST, quick_enough))
     return calls if calls >= 2 else 0
 
