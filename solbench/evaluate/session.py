@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any, Literal
 
 from solbench.device import cpu
+from solbench.errors import UndecidedError
 from solbench.evaluate import arena, build, sandbox
 from solbench.evaluate.arena import Shared
 from solbench.evaluate.held import HeldCard, hold
@@ -24,7 +25,7 @@ from solbench.evaluate.workers import Worker, WorkerFailure, Zygote
 from solbench.model.solution import Solution
 from solbench.model.trace import Method
 
-FLOOR_SAMPLES = 9
+FLOOR_SAMPLES, FLOOR_ATTEMPTS = 9, 3
 Transport = Literal["ipc", "host"]
 _EMPTY_PYTHON = "def run():\n    pass\n"
 _EMPTY_NATIVE = 'extern "C" void run() {}\n'
@@ -228,18 +229,30 @@ class Session:
         return self._libraries[key]
 
     def floor(self, native: bool) -> Floor:
-        """Floor of empty calls, native or Python, measured once a session."""
-        if native not in self._floors:
-            memory = Shared(arena.create(arena.ALIGNMENT))
-            worker = None
+        """Floor of empty calls, native or Python, measured once a session.
+
+        :class:`UndecidedError` when that fails again and again: no candidate has a part in it.
+        """
+        failures = 0
+        while native not in self._floors:
             try:
-                worker = self.start(empty_solution(native), memory, trusted=True)
-                self._floors[native] = measure_floor(worker, self.referee(), FLOOR_SAMPLES, self.limits)
-            finally:
-                if worker is not None:
-                    worker.end()
-                memory.close()
+                self._floors[native] = self._new_floor(native)
+            except (WorkerFailure, RefereeFailure) as error:
+                failures += 1
+                if failures == FLOOR_ATTEMPTS:
+                    raise UndecidedError(f"an empty call cannot be timed: {error}") from None
         return self._floors[native]
+
+    def _new_floor(self, native: bool) -> Floor:
+        memory = Shared(arena.create(arena.ALIGNMENT))
+        worker = None
+        try:
+            worker = self.start(empty_solution(native), memory, trusted=True)
+            return measure_floor(worker, self.referee(), FLOOR_SAMPLES, self.limits)
+        finally:
+            if worker is not None:
+                worker.end()
+            memory.close()
 
     def floors(self) -> dict[str, dict[str, float]]:
         """Floors of both kinds that can be measured here, for the record; without a compiler only Python's."""

@@ -34,7 +34,8 @@ from dataclasses import dataclass
 # A gap may be this many times the gap of an empty call and this much more, or this many times the baseline's longest;
 # and beyond that this share of the time that is reported.
 GAP_FACTOR, GAP_SLACK_S, NOISE_FACTOR, GAP_SHARE = 2.0, 1e-3, 3.0, 0.05
-# After a call's last event a card may be busy this many times as long as after an empty call's, and this much more.
+# After a call's last event a card may be busy this many times as long as after an empty call's, and this much more, and
+# GAP_SHARE of the call's time: the longer it took, the later the host notices that it is over.
 LEFT_FACTOR, LEFT_SLACK_S = 1.5, 10e-6
 # Handing over a result may take this many times the baseline's quickest and this much more, or as much as noise makes.
 DELIVER_FACTOR, DELIVER_SLACK_S = 4.0, 1e-3
@@ -127,7 +128,7 @@ def impossible(sample: Sample) -> str | None:
 
 def left_running(sample: Sample, floor: Floor) -> bool:
     """Whether the card had work of a call that its events do not cover, as of a stream that was never joined."""
-    return (sample.left_s or 0.0) > LEFT_FACTOR * floor.left_s + LEFT_SLACK_S
+    return (sample.left_s or 0.0) > LEFT_FACTOR * floor.left_s + LEFT_SLACK_S + GAP_SHARE * sample.event_s
 
 
 def delivery_limit(baseline: Sequence[Sample], output_bytes: int) -> float:

@@ -284,7 +284,7 @@ def _measurement_set(links: Links, found: MeasurementSet) -> dict[str, Any]:
             ("traces", Cell(text.grouped(found.traces))),
             ("omissions", Cell(text.grouped(found.omissions))),
         ],
-        "device": text.flat(header.device),
+        "device": text.flat({**header.device, "cards": list(header.cards)} if header.cards else header.device),
         "environment": text.flat(header.environment),
     }
 
