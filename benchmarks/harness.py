@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from solbench.corpus.load import eager_solution, find_problems
-from solbench.evaluate import evaluation, recording, sampling, workers
+from solbench.evaluate import evaluation, recording, sampling, turns, workers
 from solbench.evaluate.evaluation import protocol
 from solbench.evaluate.measure import header
 from solbench.evaluate.processes import Referee
@@ -85,7 +85,7 @@ def watched() -> Watch:
     watch.wrap(sampling._Rounds, "batch", lambda *_, **__: "batch")
     watch.wrap(sampling, "open_side", lambda *_, **__: "open")
     watch.wrap(sampling, "close_side", lambda *_, **__: "shut")
-    watch.wrap(sampling, "_call", lambda *_, **__: "call")
+    watch.wrap(turns, "call_once", lambda *_, **__: "call")
     watch.wrap(Referee, "ask", lambda referee, message, *_, **__: message["op"] + " of a batch" * watch.in_batch)
     batch = sampling._Rounds.batch
 
