@@ -126,8 +126,9 @@ class Gpu:
     def start(self) -> None:
         """The card is idle when the first event is recorded.
 
-        It takes some 0.15 ms (seen on an H200) to turn from the referee's work to this process's, whatever the stream.
-        The call launches its work meanwhile: the time between the events is the card's, not that of launching.
+        The referee has just given the card a kernel that waits, and only afterwards the card turns to this process,
+        whatever the stream (that takes some 0.15 ms on an H200). The call launches its work meanwhile: the time between
+        the events is the card's, not that of launching.
         """
         self.runtime.synchronize()
         self._start_ns = _now()

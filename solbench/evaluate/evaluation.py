@@ -162,6 +162,8 @@ class _Run:
         self._workers: dict[str, Worker] = {}
         self._memory: Shared | None = None
         self._memory_of: Referee | None = None
+        # Of each worker, from its start on.
+        self._heap_bytes = 0
 
     def traces(
         self, workloads: Sequence[Workload], progress: Callable[[str], None], time_left: Callable[[], float]
@@ -194,8 +196,9 @@ class _Run:
         if self.protocol.batches and self.session.transport != "host":
             for case in cases:
                 case.copies = arena.copies(case.plan, BATCH_CALLS_MOST, available)
-        fitting = [case.copies * case.plan.size for case in cases if arena.needed_memory(case.plan) <= available]
-        size_bytes = max(fitting or [arena.ALIGNMENT])
+        fitting = [case for case in cases if arena.needed_memory(case.plan) <= available]
+        size_bytes = max((case.copies * case.plan.size for case in fitting), default=arena.ALIGNMENT)
+        self._heap_bytes = max((arena.heap_bytes(case.plan) for case in fitting), default=0)
         processes = 1 if self.interpreted else self.protocol.processes
         try:
             for process in range(processes):
@@ -286,7 +289,9 @@ class _Run:
     def _available(self, size_bytes: int) -> int:
         """Bytes for tensors where calls run, what this run shares there already included."""
         shared = self._memory is not None and self._memory_of is self.session.referee()
-        return self.session.available_memory() + (size_bytes if shared and self.session.card else 0)
+        if self.session.card:
+            return self.session.available_memory() + (size_bytes if shared else 0)
+        return self.session.available_memory() + len(self._workers) * self._heap_bytes
 
     def _hogged(self, case: _Case, size_bytes: int, reason: str) -> Trace | None:
         """The candidate's failure where it left the others too little of a card's memory; None if it did not."""
@@ -336,7 +341,9 @@ class _Run:
         if name in self._workers and not self._workers[name].alive():
             self._end(name)  # with its zygote, when another worker could not be stopped
         if name not in self._workers:
-            self._workers[name] = self.session.start(solution, memory, trusted=name == "baseline")
+            self._workers[name] = self.session.start(
+                solution, memory, trusted=name == "baseline", heap_bytes=self._heap_bytes
+            )
         return Side(self._workers[name], solution, floor)
 
     def _end_workers(self) -> None:

@@ -31,6 +31,10 @@ from solbench.model.trace import Status
 from solbench.model.workload import Workload
 
 MAX_REASON = 4000
+# Longer than a worker just continued takes to launch what it launches first: 0.05 to 0.2 ms for library calls, 0.3 ms
+# for a Triton launcher (seen on an H200's host).
+HOLD_S = 0.5e-3
+_TRIAL_CYCLES = 2_000_000
 # Rows of the square product of the preamble: enough for every processor, short against the preamble.
 _WARM_ROWS, _WARM_ROWS_OF_A_CARD = 512, 4096
 _FLOATS = {
@@ -72,6 +76,7 @@ class Referee:
         self._read = torch.zeros(read_bytes // 8, dtype=torch.int64, device=place.device)
         self._views = Views(torch, "cpu" if isinstance(place, Gpu) and place.staged else place.device)
         self._shared: tuple[Memory, str] | None = None
+        self._hold_cycles = 0
         self._references: dict[str, Callable[..., Any]] = {}
         self._case: _Case | None = None
         # The workload once for each call of a batch: the same reference, slots and values of its own.
@@ -85,6 +90,8 @@ class Referee:
             return self._open(message, fds[0])
         if operation == "flush":
             return {"flush_s": [self._flush(0) for _ in range(message["times"])]}
+        if operation == "hold":
+            return self._hold()
         if operation == "probe":
             return self._probe()
         if operation == "available":
@@ -229,6 +236,16 @@ class Referee:
         self.place.synchronize()
         return time.perf_counter() - start
 
+    def _hold(self) -> dict[str, Any]:
+        """Keep the card busy for :data:`HOLD_S` with a kernel that touches no memory, without waiting for it: what the
+        worker launches meanwhile waits until it is over, however slowly it comes. No hold where cards run processes side
+        by side."""
+        if self.place.device.startswith("cuda"):
+            if not self._hold_cycles:
+                self._hold_cycles = _cycles(HOLD_S)
+            torch.cuda._sleep(self._hold_cycles)
+        return {}
+
     def _probe(self) -> dict[str, Any]:
         """Come back when the card has found a turn for a launch of this process: work of a call that is left runs
         first, or takes turns with it."""
@@ -270,6 +287,18 @@ class Referee:
 
 def _folder(message: Mapping[str, Any]) -> Path | None:
     return Path(message["folder"]) if message["folder"] is not None else None
+
+
+def _cycles(seconds: float) -> int:
+    """Cycles that a waiting kernel makes in ``seconds``, by the quickest of a few."""
+    rates = []
+    for _ in range(5):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        torch.cuda._sleep(_TRIAL_CYCLES)
+        torch.cuda.synchronize()
+        rates.append(_TRIAL_CYCLES / (time.perf_counter() - start))
+    return int(seconds * max(rates))
 
 
 def raw_bytes(tensor: torch.Tensor) -> torch.Tensor:

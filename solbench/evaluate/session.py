@@ -183,8 +183,9 @@ class Session:
             self._referee.close()
             self._referee = None
 
-    def start(self, solution: Solution, memory: Shared, *, trusted: bool) -> Worker:
-        """A worker for one solution over shared memory, its candidate loaded, frozen.
+    def start(self, solution: Solution, memory: Shared, *, trusted: bool, heap_bytes: int = 0) -> Worker:
+        """A worker for one solution over shared memory, its candidate loaded, frozen; on the host with ``heap_bytes``
+        of heap for the temporaries of the largest workload that it will see.
 
         :class:`WorkerFailure` when it does not load; :class:`solbench.evaluate.build.BuildFailure` when it does not
         compile.
@@ -207,7 +208,8 @@ class Session:
         }
         worker = zygote.spawn(config, files, memory.descriptor, trusted=trusted)
         try:
-            load(worker, self.limits)
+            # A card's temporaries are not in the heap, and their allocator keeps them.
+            load(worker, self.limits, heap_bytes if memory.on_host else 0)
         except WorkerFailure as error:
             worker.end()
             detail = worker.without_folder(f"{worker.log.text()}\n{error.detail}".strip())

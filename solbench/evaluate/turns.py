@@ -61,9 +61,9 @@ class Side:
         return returns or self.staged
 
 
-def load(worker: Worker, limits: Limits) -> None:
-    """Let a new worker load its candidate, then stop it. :class:`WorkerFailure` when that fails."""
-    worker.send({"op": "load"})
+def load(worker: Worker, limits: Limits, heap_bytes: int = 0) -> None:
+    """Let a new worker load its candidate and touch its heap, then stop it. :class:`WorkerFailure` when that fails."""
+    worker.send({"op": "load", "heap_bytes": heap_bytes})
     reply = worker.wait("loaded", time.monotonic() + limits.load_s)
     worker.freeze()
     worker.expect_silence()
@@ -222,6 +222,8 @@ def call_once(
 ) -> tuple[Sample, int]:
     """Let the frozen worker make one call; the sample, and when it was over."""
     worker.send({"op": "go", "sample": number, "scalars": scalars})
+    if referee.on_a_card:
+        referee.ask({"op": "hold"}, PROBE_LIMIT_S)
     start_ns = time.perf_counter_ns()
     worker.thaw()
     reply = worker.wait("done", deadline)

@@ -117,6 +117,8 @@ def serve(channel: socket.socket, arena: int, config: Mapping[str, Any]) -> None
             try:
                 place = compute(config["device"])
                 prepare = candidate(config, place)
+                touched = message["heap_bytes"]
+                touch_heap(touched)
             except Fail as error:
                 fault = error.fault
             except BaseException:  # noqa: BLE001

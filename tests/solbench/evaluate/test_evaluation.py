@@ -143,8 +143,8 @@ def run(x, scale):
 
 
 def test_memory(problem: Problem, session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arena, "heap_bytes", lambda plan: 2**20)
-    monkeypatch.setattr(arena, "available_memory", lambda: 2 * 2**20 + 100_000)
+    monkeypatch.setattr(arena, "heap_bytes", lambda plan: 2**16)
+    monkeypatch.setattr(arena, "available_memory", lambda: 2 * 2**16 + 100_000)
     first, second = solve(problem, session, "def run(x, scale):\n    raise RuntimeError\n", count=None)
     # 6 * 4000 + 7 * 4000 + 4 * 8000 bytes and two heaps fit, five times the tensors do not.
     assert (first.status, second.status) == (Status.RUNTIME_ERROR, Status.UNSUPPORTED), first.reason
