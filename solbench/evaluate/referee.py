@@ -238,8 +238,7 @@ class Referee:
 
     def _hold(self) -> dict[str, Any]:
         """Keep the card busy for :data:`HOLD_S` with a kernel that touches no memory, without waiting for it: what the
-        worker launches meanwhile waits until it is over, however slowly it comes. No hold where cards run processes side
-        by side."""
+        worker launches meanwhile waits until it is over. Without effect on a card that runs processes side by side."""
         if self.place.device.startswith("cuda"):
             if not self._hold_cycles:
                 self._hold_cycles = _cycles(HOLD_S)

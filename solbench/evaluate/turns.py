@@ -134,7 +134,7 @@ def take_turn(side: Side, referee: Referee, baseline: Side | None, limits: Limit
     deadline = time.monotonic() + limit_s
     if side.staged:
         _fetch(worker, deadline)
-    sample, at_ns = call_once(worker, referee, side.calls, deadline, round_.scalars)
+    sample, at_ns = call_once(worker, referee, side.calls, deadline, round_.scalars, hold=not side.staged)
     deliver_s = None
     if side.delivers:
         delivered = worker.wait("delivered", deadline)
@@ -218,11 +218,15 @@ def _ended_ns(referee: Referee, reply: Reply) -> int:
 
 
 def call_once(
-    worker: Worker, referee: Referee, number: int, deadline: float, scalars: dict[str, Any] | None = None
-) -> tuple[Sample, int]:
-    """Let the frozen worker make one call; the sample, and when it was over."""
+    worker: Worker, referee: Referee, number: int, deadline: float, scalars: dict[str, Any] | None = None, *,
+    hold: bool = True,
+) -> tuple[Sample, int]:  # fmt: skip
+    """Let the frozen worker make one call; the sample, and when it was over.
+
+    ``hold``: let a card be busy meanwhile; not where the worker has just had its turn there, which would begin again.
+    """
     worker.send({"op": "go", "sample": number, "scalars": scalars})
-    if referee.on_a_card:
+    if referee.on_a_card and hold:
         referee.ask({"op": "hold"}, PROBE_LIMIT_S)
     start_ns = time.perf_counter_ns()
     worker.thaw()

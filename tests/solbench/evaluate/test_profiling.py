@@ -10,6 +10,7 @@ from solbench.corpus.load import Problem, load_solution
 from solbench.evaluate.evaluation import evaluate, protocol
 from solbench.evaluate.profiling import Row, described
 from solbench.evaluate.session import Session
+from solbench.model.solution import Solution
 from solbench.model.trace import Status, Trace
 
 PRODUCT = [
@@ -46,14 +47,28 @@ def test_a_card_counts_its_kernels() -> None:
     ]
 
 
-def solve(problem: Problem, session: Session, path: Path, source: str) -> Trace:
+def solve(problem: Problem, session: Session, path: Path, source: str, language: str | None = None) -> Trace:
     path.write_text(source)
     solution = load_solution(path, problem.definition)
+    if language is not None:
+        spec = {**solution.as_dict()["spec"], "languages": [language]}
+        solution = Solution.load({**solution.as_dict(), "spec": spec}, "test")
     counts = protocol("quick", samples=1)
     (trace,) = evaluate(
         problem, solution, workloads=problem.workloads[:1], protocol=counts, session=session, profile=True
     )
     return trace
+
+
+def test_a_wrapper_is_named(problem: Problem, session: Session, tmp_path: Path) -> None:
+    """Declared as triton, and a product of PyTorch's does the work: a warning, not a verdict."""
+    source = (
+        "import torch\na = torch.ones(700, 700)\ndef run(x, scale):\n    a @ a\n    return (x * scale + 1).float()\n"
+    )
+    trace = solve(problem, session, tmp_path / "s.py", source, "triton")
+    assert trace.status is Status.PASSED
+    (label,) = [label for label in trace.labels if label.startswith("language")]
+    assert label.startswith("language: declared triton, ") and "of the profiled time is in aten::mm, " in label
 
 
 PROFILED = "torch.autograd.profiler._is_profiler_enabled"
