@@ -447,6 +447,11 @@ def _impossible_samples(timing: Timing) -> str | None:
             for event, clock in zip(samples.event_s, samples.clock_s, strict=True):
                 if event > clock:
                     return f"{where}: event time {event:.4g} s exceeds the outer clock's {clock:.4g} s"
+            batch = samples.batch
+            if batch is not None and batch.limit_s is not None:
+                took, said = min(batch.clock_s) - batch.floor_s, batch.calls * median(samples.event_s)
+                if took > said + batch.limit_s:
+                    return f"{where}: {batch.calls} calls in a row took {took:.4g} s, the samples say {said:.4g} s"
     return None
 
 

@@ -41,7 +41,8 @@ def _binds(score: Score, bound: Mapping[str, Any] | None) -> str | None:
 
 
 def table(problem: Problem, solution: str, rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Lines: a row a workload, reasons and the end of the log where there are any, the count, the labels of all."""
+    """Lines: a row a workload; its reason and the end of its log where there are any, why sampling stopped, its own
+    labels; the count; the labels of all."""
     heads = ("workload", "status", "T_k", "interval", "T_b", "speed-up", "T_SOL", "binds", "headroom", "S")
     cells = [heads]
     notes = []
@@ -68,7 +69,9 @@ def table(problem: Problem, solution: str, rows: Sequence[Mapping[str, Any]]) ->
             notes.append(f"  {row['workload']}: {reason}")
         if row["reason"] and row["log"]:
             notes += [f"    | {line}" for line in row["log"].strip().splitlines()[-12:]]
-        notes += [f"  {row['workload']}: {label}" for label in row["labels"] if label.startswith(_OF_ONE_WORKLOAD)]
+        if timed:
+            notes.append(f"  {row['workload']}: {row['timing']['stop_reason']}")
+        notes += [f"  {row['workload']}: {label}" for label in row["labels"] if label not in shared]
     widths = [max(len(str(row[column])) for row in cells) for column in range(len(heads))]
     lines = [f"{problem.key}  {solution}"]
     lines += ["  ".join(str(cell).ljust(width) for cell, width in zip(row, widths)).rstrip() for row in cells]

@@ -39,10 +39,9 @@ class Settled:
 
 def calls_in_a_row(candidate: Side, baseline: Side, copies: int, kept: Pairs | None = None) -> int:
     """Calls of the next batch, 0 for none: by the times that are ``kept``, or else by the fastest so far."""
-    quickest = [min(sample.event_s for sample in side.all_calls) for side in (candidate, baseline)]
-    times = medians(kept) if kept else quickest
-    agreement_s = agreement(candidate.floor, baseline.all_calls)
-    return batch_calls(candidate.floor, times[0], times[1], agreement_s, copies)
+    event_s = medians(kept)[0] if kept else min(sample.event_s for sample in candidate.all_calls)
+    slowest_s = max(min(sample.clock_s for sample in side.all_calls) for side in (candidate, baseline))
+    return batch_calls(candidate.floor, event_s, slowest_s, agreement(candidate.floor, baseline.all_calls), copies)
 
 
 def settle(

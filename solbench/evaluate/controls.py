@@ -149,7 +149,7 @@ def run_controls(
     target: str = "cpu",
     progress: Callable[[str], None] | None = None,
 ) -> tuple[Control, ...]:
-    """Sample every control in ``session``; ``hardware`` is the machine model. Whether they read right is in them."""
+    """Sample the controls in ``session``, up to the first that reads wrong; ``hardware`` is the machine model."""
     try:
         machine = Machine.from_dict(hardware)
     except HardwareError as error:
@@ -164,6 +164,8 @@ def run_controls(
             if control.ok:
                 break
         found.append(control)
+        if not control.ok:
+            break
     return tuple(found)
 
 

@@ -12,7 +12,7 @@ reports. How far apart they may be, and so what a lie could gain, is stated with
 Short calls could hide a whole call in that. So the orchestrator also times batches, up to 16 calls in a row on as many
 values, without coming back in between: what waking and answering cost counts once. A batch agrees with the samples when
 
-    clock_s - floor_s <= calls * median * (1 + 0.10) + gap of an empty call + 0.25 ms + 1.5 * beyond
+    clock_s - floor_s <= calls * median * (1 + 0.15) + gap of an empty call + 0.25 ms + 1.5 * beyond
 
 where ``beyond`` is what the main thread of the baseline's quickest batch computed beyond the baseline's own samples
 (delivering results, writing them back to memory). What returning results takes is added where the baseline writes in
@@ -45,7 +45,7 @@ COPY_BYTES_PER_S = 0.5e9
 ACCUSED_BEYOND = 3.0
 # A batch may take this share of the reported times more than they say, an empty call's gap and this much more, and this
 # many times what the baseline's batch computed beyond the baseline's own times.
-BATCH_SHARE, BATCH_SLACK_S, BATCH_FACTOR = 0.10, 0.25e-3, 1.5
+BATCH_SHARE, BATCH_SLACK_S, BATCH_FACTOR = 0.15, 0.25e-3, 1.5
 # Calls of a batch: so many that the slack is this share of the reported time, but no more than these; nor more than
 # take this long, at the rate of the slower side.
 BATCH_SLACK_SHARE, BATCH_CALLS_MOST, BATCH_MOST_S = 0.05, 16, 1.0
@@ -192,15 +192,16 @@ class Judge:
         return None
 
 
-def batch_calls(floor: Floor, candidate_s: float, baseline_s: float, agreement_s: float, most: int) -> int:
+def batch_calls(floor: Floor, candidate_s: float, slowest_s: float, agreement_s: float, most: int) -> int:
     """Calls a batch so that its slack is small against ``candidate_s``, the time of a call; 0 where none is needed.
 
-    ``baseline_s``: the baseline's time. ``agreement_s``: what a single sample confirms. ``most``: what memory holds.
+    ``slowest_s``: a call of the slower side by the clock. ``agreement_s``: what one sample confirms. ``most``: what
+    memory holds.
     """
     if agreement_s <= BATCH_SLACK_SHARE * candidate_s:
         return 0
     wanted = (floor.gap_s + BATCH_SLACK_S) / (BATCH_SLACK_SHARE * max(candidate_s, 1e-9))
-    quick_enough = BATCH_MOST_S / max(candidate_s, baseline_s, 1e-9)
+    quick_enough = BATCH_MOST_S / max(slowest_s, 1e-9)
     calls = int(min(math.ceil(max(wanted, 2)), most, BATCH_CALLS_MOST, quick_enough))
     return calls if calls >= 2 else 0
 

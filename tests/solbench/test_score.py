@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from solbench import score as scoring
 from solbench.errors import InputError
 from solbench.model.score import Score
-from solbench.model.trace import CheckResult, Correctness, SampleSet, Status, Timing, Trace
+from solbench.model.trace import Batch, CheckResult, Correctness, SampleSet, Status, Timing, Trace
 from solbench.score import aggregate, estimate, order_statistics, score_workload, sol_score
 
 DIGEST = "blake3:" + "0" * 64
@@ -275,6 +275,22 @@ def test_samples_that_cannot_be_times(
 
 def test_an_event_as_long_as_the_outer_clock_is_accepted() -> None:
     assert score_workload(trace(samples((1.0,), clock=0.0), samples((2.0,))), bound(0.1), 0.0).state == "scored"
+
+
+@pytest.mark.parametrize(("clocks", "state"), [((9.0, 4.55), "scored"), ((9.0, 4.65), "audit")])
+def test_a_batch_that_the_samples_contradict(clocks: tuple[float, ...], state: str) -> None:
+    """Four calls of 1 s, a floor of 0.1 s and 0.5 s that may be missing: one batch of up to 4.6 s is enough."""
+    batch = Batch(calls=4, clock_s=clocks, floor_s=0.1, limit_s=0.5)
+    candidate = tuple(one.model_copy(update={"batch": batch}) for one in samples((1.0,)))
+    result = score_workload(trace(candidate, samples((2.0,))), bound(0.1), 0.0)
+    assert result.state == state
+    if state == "audit":
+        assert result.reason == "candidate, process 0: 4 calls in a row took 4.55 s, the samples say 4 s"
+    # A baseline's batches are not judged.
+    unjudged = tuple(
+        one.model_copy(update={"batch": batch.model_copy(update={"limit_s": None})}) for one in samples((2.0,))
+    )
+    assert score_workload(trace(samples((1.0,)), unjudged), bound(0.1), 0.0).state == "scored"
 
 
 def test_implied_bandwidth_above_the_peak() -> None:

@@ -97,7 +97,7 @@ def test_a_control_that_reads_wrong(
     seen[name] = reads
     found = run_controls(session, MODEL)
     (wrong,) = [control for control in found[1:] if not control.ok]
-    assert wrong.name == name and (wrong.event_s, wrong.clock_s) == (reads or (None, None))
+    assert wrong.name == found[-1].name == name and (wrong.event_s, wrong.clock_s) == (reads or (None, None))
     with pytest.raises(UndecidedError, match="control"):
         refuse(found)
     with pytest.raises(UndecidedError) as caught:

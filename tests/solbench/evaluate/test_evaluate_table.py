@@ -11,7 +11,14 @@ from solbench.cli.evaluate_table import row, table
 
 
 def a_row(name: str, launch_bound: bool | None, binds: str | None, *labels: str) -> dict[str, Any]:
-    fields = {"workload": name, "status": "PASSED", "reason": None, "log": "", "labels": ["baseline: eager", *labels]}
+    fields: dict[str, Any] = {
+        "workload": name,
+        "status": "PASSED",
+        "reason": None,
+        "log": "",
+        "labels": ["baseline: eager", *labels],
+    }
+    fields["timing"] = {"stop_reason": f"fixed count: {name}"}
     time = SimpleNamespace(point_s=2e-4, low_s=1e-4, high_s=3e-4, coverage=0.969)
     score = SimpleNamespace(
         t_k=time, t_b=SimpleNamespace(point_s=4e-4), t_sol_s=1e-4, headroom=4.0, s=0.75, state="scored", reason=None,
@@ -39,4 +46,7 @@ def test_labels_of_one_workload_are_said_with_it() -> None:
         "a", "PASSED", "200", "µs", "100", "µs", "–", "300", "µs", "(97%)", "400", "µs", "2.00x", "100", "µs",
         "compute", "(valu)", "4.0", "0.750",
     ]  # fmt: skip
-    assert lines[4:] == ["  a: profile: x", "  b: profile: x", "2 of 2 workloads passed", "  baseline: eager"]
+    assert lines[4:] == [
+        "  a: fixed count: a", "  a: profile: x", "  a: only a's", "  b: fixed count: b", "  b: profile: x",
+        "2 of 2 workloads passed", "  baseline: eager",
+    ]  # fmt: skip
