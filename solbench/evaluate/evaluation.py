@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -20,7 +20,7 @@ from solbench.errors import UnsupportedError
 from solbench.evaluate import arena, build, identity, profiling, witnesses
 from solbench.evaluate.arena import Shared
 from solbench.evaluate.processes import Referee, RefereeFailure
-from solbench.evaluate.sampling import BaselineFailure, Sampled, run_workload
+from solbench.evaluate.sampling import BaselineFailure, OutOfTime, Sampled, run_workload
 from solbench.evaluate.session import Session, is_native
 from solbench.evaluate.timing import BATCH_CALLS_MOST
 from solbench.evaluate.turns import CheckFailure, Limits, Side, merge
@@ -100,8 +100,8 @@ def evaluate(
     processes to share with other evaluations; without one, a session with ``limits`` is opened for this call.
     :class:`UnsupportedError` for a target that is not here; every fault of the candidate is a trace.
 
-    ``time_left``: seconds. Once there are none nothing more is begun, and after each process the workloads that would
-    not get through all of them in time are let go. They have no trace. ``profile``: see ``profiling.py``.
+    ``time_left``: seconds. Once there are none the run ends, between two samples, and workloads that would not get
+    through all processes in time are let go. They have no trace. ``profile``: see ``profiling.py``.
     """
     chosen = tuple(workloads) if workloads is not None else problem.workloads
     with ExitStack() as stack:
@@ -162,12 +162,14 @@ class _Run:
         self._workers: dict[str, Worker] = {}
         self._memory: Shared | None = None
         self._memory_of: Referee | None = None
+        self.time_left: Callable[[], float] = lambda: math.inf
         # Of each worker, from its start on.
         self._heap_bytes = 0
 
     def traces(
         self, workloads: Sequence[Workload], progress: Callable[[str], None], time_left: Callable[[], float]
     ) -> Iterator[Trace]:
+        self.time_left = time_left
         reason = _unsupported(self.problem.definition, self.solution, self.target)
         if reason is None and not self.interpreted and self.session.interprets(self.baseline):
             reason = f"baseline: {self.baseline.name} cannot be timed under {INTERPRETED}"
@@ -187,11 +189,10 @@ class _Run:
             axes = workload.validate_against(self.problem.definition, f"{self.problem.key}/{workload.uuid}")
             cases.append(_Case(workload, axes, arena.layout(self.problem.definition, axes)))
         if cases:
-            yield from self._replicates(cases, progress, time_left)
+            with suppress(OutOfTime):
+                yield from self._replicates(cases, progress)
 
-    def _replicates(
-        self, cases: list[_Case], progress: Callable[[str], None], time_left: Callable[[], float]
-    ) -> Iterator[Trace]:
+    def _replicates(self, cases: list[_Case], progress: Callable[[str], None]) -> Iterator[Trace]:
         available = self.session.available_memory()
         if self.protocol.batches and self.session.transport != "host":
             for case in cases:
@@ -206,8 +207,10 @@ class _Run:
                 if processes > 1:
                     self.session.renew()
                 for case in list(cases):
-                    if time_left() <= 0:
-                        return
+                    if process == 0 and _spent_s(cases) * (processes - 1) > self.time_left():
+                        break  # what was begun takes all the time that is left
+                    if self.time_left() <= 0:
+                        raise OutOfTime
                     begun_s = time.monotonic()
                     progress(f"{case.workload.uuid} process {process + 1}/{processes}")
                     failure = self._attempt(case, process, size_bytes)
@@ -223,7 +226,8 @@ class _Run:
                             self._end("candidate")
                         yield self._passed(case)
                 self._end_workers()
-                cases = _in_time(cases, (processes - process - 1) / (process + 1), time_left())
+                cases = [case for case in cases if case.spent_s]
+                cases = _in_time(cases, (processes - process - 1) / (process + 1), self.time_left())
                 if not cases:
                     return
         finally:
@@ -261,6 +265,7 @@ class _Run:
             sampled = run_workload(
                 self.problem, workload, case.plan, case.axes, self.session.referee(), memory, sides["candidate"],
                 sides["baseline"], self.protocol, case.copies, self.session.limits, self.session.flush_limit_s(),
+                self.time_left,
             )  # fmt: skip
             observed = witnesses.observed(before, self.session.observe())
         except WorkerFailure as error:
@@ -437,6 +442,10 @@ class _Run:
             f"threads: {self.session.threads}",
             f"start: {start}",
         )
+
+
+def _spent_s(cases: list[_Case]) -> float:
+    return sum(case.spent_s for case in cases)
 
 
 def _in_time(cases: list[_Case], factor: float, time_left_s: float) -> list[_Case]:

@@ -10,6 +10,7 @@ it, or the protocol's cap is reached. (An interval that was stopped for being na
 
 from __future__ import annotations
 
+import math
 import random
 import statistics
 import time
@@ -71,6 +72,10 @@ class Sampled:
     notes: tuple[str, ...] = ()
 
 
+class OutOfTime(Exception):
+    """The run has to end before this workload is done: nothing is known of it."""
+
+
 class BaselineFailure(Exception):
     """The baseline did not pass its own checks: nothing can be said about the candidate."""
 
@@ -88,19 +93,21 @@ def run_workload(
     copies: int,
     limits: Limits,
     flush_limit_s: float | None = None,
+    time_left: Callable[[], float] = lambda: math.inf,
 ) -> Sampled:
     """Run the whole protocol for one workload in one pair of workers, both frozen at entry and at return.
 
     ``copies``: copies of the slots that ``memory`` holds, 1 for no batches. ``flush_limit_s``: how long a flush may
     take, see :func:`measure_flush`; None where it is not looked at.
-    Raises :class:`WorkerFailure` (the candidate's verdict), :class:`RefereeFailure`, :class:`BaselineFailure`.
+    Raises :class:`WorkerFailure` (the candidate's verdict), :class:`RefereeFailure`, :class:`BaselineFailure`, and
+    :class:`OutOfTime` between two rounds where ``time_left`` (seconds) says so.
     """
     referee.ask(opening(problem, workload, plan, memory, copies), limits.reference_s, (memory.descriptor,))
     for side in (candidate, baseline):
         side.staged = memory.staged
         opened = partial(open_side, problem=problem, workload=workload, plan=plan, axes=axes, memory=memory)
         _guard(side, partial(opened, limits=limits, copies=copies), side is baseline)
-    rounds = _Rounds(problem, workload, referee, candidate, baseline, limits, flush_limit_s)
+    rounds = _Rounds(problem, workload, referee, candidate, baseline, limits, flush_limit_s, time_left)
     warmups = _random.randint(MIN_WARMUPS, MAX_WARMUPS)
     for _ in range(warmups):
         rounds.play(None, keep=False)
@@ -152,13 +159,14 @@ class _Rounds:
 
     def __init__(
         self, problem: Problem, workload: Workload, referee: Referee, candidate: Side, baseline: Side, limits: Limits,
-        flush_limit_s: float | None,
+        flush_limit_s: float | None, time_left: Callable[[], float],
     ) -> None:  # fmt: skip
         self.problem, self.workload, self.referee, self.limits = problem, workload, referee, limits
         self.candidate, self.baseline = candidate, baseline
         # Whether each flush found the card idle.
         self.flushes: list[bool] = []
         self._flush_limit_s = flush_limit_s
+        self._time_left = time_left
         self._secret = nonce()
         self._drawn = 0
 
@@ -186,6 +194,8 @@ class _Rounds:
             _guard(side, turn, side is self.baseline)
 
     def _draw(self, stress: int | None, copy: int) -> None:
+        if self._time_left() <= 0:
+            raise OutOfTime
         self._drawn += 1
         seed = int(canonical.derived_key("sample seed", [self._secret.hex(), self._drawn])[:13], 16)
         self.referee.ask({"op": "draw", "seed": seed, "stress": stress, "copy": copy}, self.limits.reference_s)

@@ -26,9 +26,9 @@ from test_kill import names, running
 from solbench.evaluate import namespaces, sandbox
 from solbench.evaluate.recording import read_set
 
-SOLUTIONS = 30
+SOLUTIONS = 24
 # How often each is killed; the orchestrator's new start is the dear one.
-KILLS = {"orchestrator": 24, "referee": 24, "worker": 36, "zygote": 16}
+KILLS = {"orchestrator": 20, "referee": 22, "worker": 44, "zygote": 14}
 MEASURE = """
 import sys
 from pathlib import Path

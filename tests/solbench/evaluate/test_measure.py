@@ -86,9 +86,7 @@ def test_measure_all(problems: list[Problem], session: Session, tmp_path: Path) 
     assert again.statuses == {} and out.read_bytes() == before
 
 
-def test_what_is_withheld_is_said_for_every_workload(
-    problems: list[Problem], session: Session, tmp_path: Path
-) -> None:
+def test_what_is_withheld_is_said_for_every_workload(problems: list[Problem], session: Session, tmp_path: Path) -> None:
     """As a local release does where a control reads wrong."""
     out = tmp_path / "set.jsonl"
     wrong = Control(name="sleep", low_s=1.0, high_s=2.0, slack_s=0.1, event_s=5.0, clock_s=5.0, ok=False)
@@ -137,8 +135,8 @@ def test_a_spent_budget_leaves_the_rest_for_the_next_run(
     """Also in the middle of a job: a scripted clock lets one workload a run be measured."""
     out = tmp_path / "set.jsonl"
     for count in range(1, 6):
-        clock = iter([1.0, 1.0, 1.0, *[-1.0] * 20] if count % 2 else [1.0, 1.0, *[-1.0] * 20])
-        monkeypatch.setattr(Work, "time_left", lambda self, clock=clock: next(clock))
+        left = lambda self, count=count: 1.0 if len(self.records.finished) < count else -1.0  # noqa: E731
+        monkeypatch.setattr(Work, "time_left", left)
         summary = measure(problems, out, protocol=ONE_SAMPLE, session=session, budget_s=60)
         assert (summary.done, summary.total) == (count, 6) and sum(summary.statuses.values()) == 1
         assert f"{count} of 6 done, run again to go on" in str(summary) and not out.exists()
@@ -152,16 +150,26 @@ def test_a_spent_budget_leaves_the_rest_for_the_next_run(
     assert [path.name for path in tmp_path.iterdir()] == ["set.jsonl"]
 
 
-def test_a_spent_budget_ends_replicates(problems: list[Problem], session: Session, tmp_path: Path) -> None:
-    """Workloads that would not get through all processes are let go after the first; the others are finished."""
-    out = tmp_path / "set.jsonl"
+@pytest.mark.parametrize(
+    ("at", "left_s", "begun"),
+    [
+        (2, 1e-9, ["small process 1/2", "larger process 1/2"]),  # neither would get through the second process
+        (1, 1e-9, ["small process 1/2"]),  # nor would the first one, and so the other is not begun
+        (1, -1.0, ["small process 1/2"]),  # between two samples
+    ],
+)
+def test_a_spent_budget_ends_replicates(
+    problems: list[Problem], session: Session, at: int, left_s: float, begun: list[str]
+) -> None:
+    """``left_s`` is left once so many workloads were begun."""
     several = protocol("quick", processes=2, samples=1)
-    left = iter([9.0, 9.0, 1e-9])
     (solution,) = (solution for solution in problems[0].solutions if solution.name == "right")
-    traces = list(evaluate(problems[0], solution, protocol=several, session=session, time_left=lambda: next(left)))
-    assert traces == [] and next(left, None) is None
-    summary = measure(problems, out, protocol=several, session=session, candidates=["right"], budget_s=1e-6)
-    assert (summary.done, summary.left) == (0, 2) and "run again with more time" in str(summary)
+    said: list[str] = []
+    traces = evaluate(
+        problems[0], solution, protocol=several, session=session, progress=said.append,
+        time_left=lambda: 1e9 if len(said) < at else left_s,
+    )  # fmt: skip
+    assert (list(traces), said) == ([], begun)
 
 
 def test_which_workloads_fit() -> None:
