@@ -25,9 +25,9 @@ from typing import Any
 
 from solbench.corpus.load import eager_solution, find_problems
 from solbench.evaluate import evaluation, recording, sampling, turns, workers
-from solbench.evaluate.evaluation import protocol
 from solbench.evaluate.measure import header
 from solbench.evaluate.processes import Referee
+from solbench.evaluate.protocols import protocol
 from solbench.evaluate.session import Session
 
 ROOT = Path(__file__).resolve().parent.parent

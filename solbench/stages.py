@@ -151,8 +151,8 @@ def measure(workspace: Workspace) -> str:
     from solbench.errors import UndecidedError
     from solbench.evaluate import sandbox
     from solbench.evaluate.controls import controls_here, reads_wrong
-    from solbench.evaluate.evaluation import protocol
     from solbench.evaluate.measure import measure
+    from solbench.evaluate.protocols import protocol
     from solbench.evaluate.session import Session
 
     unsandboxed = False

@@ -88,7 +88,7 @@ def evaluate(
     from solbench.cli.evaluate_table import floor_lines, row, table
     from solbench.corpus.load import find_problems, load_solution
     from solbench.evaluate.evaluation import evaluate as run
-    from solbench.evaluate.evaluation import protocol
+    from solbench.evaluate.protocols import protocol
     from solbench.evaluate.session import Session
     from solbench.evaluate.turns import Limits
     from solbench.workspace import require_writable, write_file, writing

@@ -73,8 +73,8 @@ def measure(
     from solbench.device.calibrate import calibrate_cpu
     from solbench.evaluate.cards import measure_on_cards, seats_here
     from solbench.evaluate.controls import controls_here
-    from solbench.evaluate.evaluation import protocol
     from solbench.evaluate.measure import measure as run
+    from solbench.evaluate.protocols import protocol
     from solbench.evaluate.session import Session
     from solbench.pipeline import parse_duration
     from solbench.workspace import require_writable

@@ -30,7 +30,8 @@ from solar.errors import HardwareError
 from solar.hardware import Machine, read
 from solbench.corpus.load import Problem
 from solbench.errors import InputError, UndecidedError
-from solbench.evaluate.evaluation import evaluate, protocol
+from solbench.evaluate.evaluation import evaluate
+from solbench.evaluate.protocols import protocol
 from solbench.evaluate.session import Session
 from solbench.model.definition import Definition
 from solbench.model.solution import TARGETS, Solution

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
 from typing import Any
 
 from solbench.corpus.load import Problem, eager_solution
@@ -20,13 +19,18 @@ from solbench.errors import UnsupportedError
 from solbench.evaluate import arena, build, identity, profiling, witnesses
 from solbench.evaluate.arena import Shared
 from solbench.evaluate.processes import Referee, RefereeFailure
+<<<<<<< /tmp/cur.f
+from solbench.evaluate.protocols import QUICK
+from solbench.evaluate.sampling import BaselineFailure, Sampled, run_workload
+=======
 from solbench.evaluate.sampling import BaselineFailure, OutOfTime, Sampled, run_workload
+>>>>>>> /tmp/new.f
 from solbench.evaluate.session import Session, is_native
+from solbench.evaluate.support import unsupported
 from solbench.evaluate.timing import BATCH_CALLS_MOST
 from solbench.evaluate.turns import CheckFailure, Limits, Side, merge
 from solbench.evaluate.verdict import check_workload
 from solbench.evaluate.workers import Tampering, Worker, WorkerFailure
-from solbench.model.definition import Definition
 from solbench.model.solution import Solution
 from solbench.model.trace import (
     MAX_LOG_CHARS,
@@ -41,43 +45,8 @@ from solbench.model.trace import (
 )
 from solbench.model.workload import Workload
 
-# Calls slower than this are not measured in a corpus run; a single evaluation has no such budget.
-MAX_CALL_S = 0.25
-# Both medians of a process shall be known to this share of them, as long as that takes no more than so many times the
-# least count; before its first sample the processors are kept busy for that long.
-PRECISION, CAP_FACTOR, PREAMBLE_S = 0.02, 3, 0.2
-QUICK = Protocol(
-    name="quick", processes=1, samples=6, max_call_s=MAX_CALL_S, isolation=(),
-    max_samples=CAP_FACTOR * 6, precision=PRECISION, preamble_s=PREAMBLE_S, batches=True,
-)  # fmt: skip
-FULL = Protocol(
-    name="full", processes=6, samples=9, max_call_s=MAX_CALL_S, isolation=(),
-    max_samples=CAP_FACTOR * 9, precision=PRECISION, preamble_s=PREAMBLE_S, batches=True,
-)  # fmt: skip
 LOG_CHARS_OF_A_PASS = 2_000
 INTERPRETED = "Triton's interpreter"
-# What the worker can pass by value and torch can map.
-_DTYPES = frozenset({
-    "float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2",
-    "int64", "int32", "int16", "int8", "uint8", "bool",
-})  # fmt: skip
-_NATIVE_SCALARS = frozenset({"float64", "float32", "int64", "int32", "int16", "int8", "uint8", "bool"})
-
-
-def protocol(
-    name: str, *, processes: int | None = None, samples: int | None = None, max_call_s: float = MAX_CALL_S
-) -> Protocol:
-    """The named protocol; other counts make it ``custom``, and a number of samples of one's own is just that number.
-
-    What isolates a worker is the session's to say.
-    """
-    base = {"quick": QUICK, "full": FULL}[name]
-    changes: dict[str, Any] = {"max_call_s": max_call_s}
-    if processes is not None and processes != base.processes:
-        changes |= {"name": "custom", "processes": processes}
-    if samples is not None and samples != base.samples:
-        changes |= {"name": "custom", "samples": samples, "max_samples": None, "precision": None}
-    return base.model_copy(update=changes)
 
 
 def evaluate(
@@ -169,8 +138,12 @@ class _Run:
     def traces(
         self, workloads: Sequence[Workload], progress: Callable[[str], None], time_left: Callable[[], float]
     ) -> Iterator[Trace]:
+<<<<<<< /tmp/cur.f
+        reason = unsupported(self.problem.definition, self.solution, self.target)
+=======
         self.time_left = time_left
         reason = _unsupported(self.problem.definition, self.solution, self.target)
+>>>>>>> /tmp/new.f
         if reason is None and not self.interpreted and self.session.interprets(self.baseline):
             reason = f"baseline: {self.baseline.name} cannot be timed under {INTERPRETED}"
         if reason is not None:
@@ -456,35 +429,6 @@ def _in_time(cases: list[_Case], factor: float, time_left_s: float) -> list[_Cas
             kept.append(case)
             time_left_s -= needed_s
     return kept
-
-
-def _languages(target: str) -> frozenset[str]:
-    """Languages that run on a target; on the host Triton's kernels run under its interpreter."""
-    if target == "cpu":
-        return frozenset({"pytorch", "triton", "cpp"})
-    return frozenset({"pytorch", "triton", "hip_cpp" if target.startswith("gfx") else "cuda_cpp"})
-
-
-def _unsupported(definition: Definition, solution: Solution, target: str) -> str | None:
-    """Why this solution cannot run on ``target``, or None. The reference itself is for every target."""
-    spec = solution.spec
-    language = next((name for name in spec.languages if name not in _languages(target)), None)
-    if language is not None:
-        return f"language: {language} does not run on the {target} target"
-    interpreted = target == "cpu" and "triton" in spec.languages
-    if interpreted and not (find_spec("triton") and find_spec("numpy")):
-        return "language: Triton or NumPy is not installed (pip install 'solbench[run]')"
-    if is_native(solution) and spec.binding != "c":
-        return f"language: {spec.languages[0]} needs binding 'c' (extern \"C\" pointers); 'torch' is not built here"
-    if target not in spec.target_hardware and not interpreted and solution != eager_solution(definition):
-        return f"target: the solution is written for {', '.join(spec.target_hardware)}"
-    dtype = arena.unsupported_dtype(definition, _DTYPES)
-    if dtype is not None:
-        return f"dtype: {dtype} on the {target} target"
-    for name, tensor in definition.inputs.items():
-        if tensor.shape is None and is_native(solution) and tensor.dtype not in _NATIVE_SCALARS:
-            return f"dtype: scalar {name} of {tensor.dtype} has no C type"
-    return None
 
 
 def _version(package: str) -> str:

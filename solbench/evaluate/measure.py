@@ -18,9 +18,9 @@ from solbench.corpus.load import Problem
 from solbench.device import cpu
 from solbench.evaluate import compilers, identity
 from solbench.evaluate.controls import refuse
-from solbench.evaluate.evaluation import protocol
 from solbench.evaluate.jobs import Estimates, Job, Work, jobs, omission
 from solbench.evaluate.merging import BUDGET
+from solbench.evaluate.protocols import protocol
 from solbench.evaluate.recording import Writer
 from solbench.evaluate.session import Session
 from solbench.model.trace import Control, Protocol, SetHeader

@@ -21,7 +21,8 @@ from solbench.corpus.load import Problem, load_problem, load_solution
 from solbench.device import locks
 from solbench.device.card import Card, Driver, drivers, find
 from solbench.errors import InputError, UnsupportedError
-from solbench.evaluate.evaluation import evaluate, protocol
+from solbench.evaluate.evaluation import evaluate
+from solbench.evaluate.protocols import protocol
 from solbench.evaluate.session import Session
 from solbench.evaluate.turns import Limits
 from solbench.model.solution import Solution

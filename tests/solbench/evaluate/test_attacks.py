@@ -10,7 +10,8 @@ from _pytest.mark.structures import ParameterSet
 from small_problem import headers
 
 from solbench.corpus.load import Problem, load_solution
-from solbench.evaluate.evaluation import evaluate, protocol
+from solbench.evaluate.evaluation import evaluate
+from solbench.evaluate.protocols import protocol
 from solbench.evaluate.session import Session
 from solbench.evaluate.turns import Limits
 from solbench.model.trace import Status

@@ -17,8 +17,9 @@ from small_problem import write_problem
 from solbench.corpus.load import Problem, load_problem, load_solution
 from solbench.device.ownership import own
 from solbench.errors import InputError, UndecidedError, UnsupportedError
-from solbench.evaluate.evaluation import evaluate, protocol
+from solbench.evaluate.evaluation import evaluate
 from solbench.evaluate.held import HeldCard, hold
+from solbench.evaluate.protocols import protocol
 from solbench.evaluate.session import Session
 from solbench.evaluate.turns import Limits
 from solbench.evaluate.workers import CardAccess

@@ -24,7 +24,7 @@ from solbench.device.ownership import own
 from solbench.errors import InputError, SolbenchError, UndecidedError
 from solbench.evaluate import freeze
 from solbench.evaluate.cards import Seat, measure_on_cards, seats
-from solbench.evaluate.evaluation import protocol
+from solbench.evaluate.protocols import protocol
 from solbench.evaluate.recording import read_set
 from solbench.model.trace import Omission
 
@@ -37,7 +37,7 @@ sys.path[:0] = sys.argv[1].split(":")
 import fake_cards
 from solbench.corpus.load import load_problem
 from solbench.evaluate.cards import Seat, measure_on_cards
-from solbench.evaluate.evaluation import protocol
+from solbench.evaluate.protocols import protocol
 if __name__ == "__main__":
     folder, out, lock_dir = map(Path, sys.argv[2:5])
     problems = [load_problem(folder, corpus="T")]

@@ -11,8 +11,8 @@ from solbench.device.calibrate import Probe, machine_model
 from solbench.errors import InputError, UndecidedError
 from solbench.evaluate import controls
 from solbench.evaluate.controls import Kernel, controls_here, kernels, refuse, run_controls
-from solbench.evaluate.evaluation import protocol
 from solbench.evaluate.measure import header, measure
+from solbench.evaluate.protocols import protocol
 from solbench.evaluate.session import Session
 from solbench.model.trace import Control
 

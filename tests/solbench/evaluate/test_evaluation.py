@@ -15,7 +15,8 @@ from solbench.corpus.load import Problem, load_problem, load_solution
 from solbench.device import cpu
 from solbench.errors import UnsupportedError
 from solbench.evaluate import arena, identity
-from solbench.evaluate.evaluation import evaluate, protocol
+from solbench.evaluate.evaluation import evaluate
+from solbench.evaluate.protocols import protocol
 from solbench.evaluate.session import Session
 from solbench.model.solution import Solution
 from solbench.model.trace import Status, Trace

@@ -16,7 +16,8 @@ import pytest
 
 from solbench.corpus.load import Problem, load_solution
 from solbench.evaluate import freeze, namespaces, sandbox
-from solbench.evaluate.evaluation import evaluate, protocol
+from solbench.evaluate.evaluation import evaluate
+from solbench.evaluate.protocols import protocol
 from solbench.evaluate.session import Session
 from solbench.model.trace import Status
 

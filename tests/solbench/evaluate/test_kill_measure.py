@@ -34,7 +34,7 @@ import sys
 from pathlib import Path
 from solbench.corpus.load import load_corpus
 from solbench.errors import SolbenchError
-from solbench.evaluate.evaluation import protocol
+from solbench.evaluate.protocols import protocol
 from solbench.evaluate.measure import measure
 try:
     measure(load_corpus(Path(sys.argv[1])), Path(sys.argv[2]), protocol=protocol("quick", samples=1))

@@ -21,9 +21,10 @@ from solbench.device.calibrate import Probe, machine_model
 from solbench.device.card import Absent
 from solbench.errors import InputError, UndecidedError, UnsupportedError
 from solbench.evaluate.controls import reads_wrong
-from solbench.evaluate.evaluation import _in_time, evaluate, protocol
+from solbench.evaluate.evaluation import _in_time, evaluate
 from solbench.evaluate.jobs import Work
 from solbench.evaluate.measure import measure
+from solbench.evaluate.protocols import protocol
 from solbench.evaluate.recording import read_set
 from solbench.evaluate.session import Session
 from solbench.model.trace import Control, Omission, Status, Trace
@@ -190,7 +191,7 @@ MEASURE = """
 import sys
 from pathlib import Path
 from solbench.corpus.load import load_corpus
-from solbench.evaluate.evaluation import protocol
+from solbench.evaluate.protocols import protocol
 from solbench.evaluate.measure import measure
 measure(load_corpus(Path(sys.argv[1])), Path(sys.argv[2]), protocol=protocol("quick", samples=1))
 """

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from solbench.corpus.load import Problem, load_solution
-from solbench.evaluate.evaluation import evaluate, protocol
+from solbench.evaluate.evaluation import evaluate
 from solbench.evaluate.profiling import Row, described
+from solbench.evaluate.protocols import protocol
 from solbench.evaluate.session import Session
 from solbench.model.solution import Solution
 from solbench.model.trace import Status, Trace

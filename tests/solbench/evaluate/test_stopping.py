@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from solbench.evaluate.evaluation import FULL, QUICK, protocol
+from solbench.evaluate.protocols import FULL, QUICK, protocol
 from solbench.evaluate.stopping import medians, precise, spread, stop_reason
 from solbench.evaluate.timing import Sample
 

@@ -10,7 +10,8 @@ from small_problem import write_problem
 
 from solbench.corpus.load import Problem, load_problem, load_solution
 from solbench.evaluate import evaluation
-from solbench.evaluate.evaluation import evaluate, protocol
+from solbench.evaluate.evaluation import evaluate
+from solbench.evaluate.protocols import protocol
 from solbench.evaluate.session import Session
 from solbench.model.solution import Solution
 from solbench.model.trace import Status, Trace

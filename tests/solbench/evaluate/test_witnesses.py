@@ -4,7 +4,7 @@ import pytest
 
 from solbench.errors import InputError
 from solbench.evaluate.batches import Settled
-from solbench.evaluate.evaluation import QUICK, protocol
+from solbench.evaluate.protocols import QUICK, protocol
 from solbench.evaluate.timing import BatchJudge, BatchSample
 from solbench.evaluate.witnesses import batch_records, in_one_line, label, observed
 
