@@ -19,12 +19,8 @@ from solbench.errors import UnsupportedError
 from solbench.evaluate import arena, build, identity, profiling, witnesses
 from solbench.evaluate.arena import Shared
 from solbench.evaluate.processes import Referee, RefereeFailure
-<<<<<<< /tmp/cur.f
 from solbench.evaluate.protocols import QUICK
-from solbench.evaluate.sampling import BaselineFailure, Sampled, run_workload
-=======
 from solbench.evaluate.sampling import BaselineFailure, OutOfTime, Sampled, run_workload
->>>>>>> /tmp/new.f
 from solbench.evaluate.session import Session, is_native
 from solbench.evaluate.support import unsupported
 from solbench.evaluate.timing import BATCH_CALLS_MOST
@@ -138,12 +134,8 @@ class _Run:
     def traces(
         self, workloads: Sequence[Workload], progress: Callable[[str], None], time_left: Callable[[], float]
     ) -> Iterator[Trace]:
-<<<<<<< /tmp/cur.f
-        reason = unsupported(self.problem.definition, self.solution, self.target)
-=======
         self.time_left = time_left
-        reason = _unsupported(self.problem.definition, self.solution, self.target)
->>>>>>> /tmp/new.f
+        reason = unsupported(self.problem.definition, self.solution, self.target)
         if reason is None and not self.interpreted and self.session.interprets(self.baseline):
             reason = f"baseline: {self.baseline.name} cannot be timed under {INTERPRETED}"
         if reason is not None:
