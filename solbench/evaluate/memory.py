@@ -138,4 +138,7 @@ def _open(runtime: Runtime, exported: bytes) -> int:
             return runtime.open(exported)
         except UndecidedError:
             time.sleep(wait_s)
-    return runtime.open(exported)
+    try:
+        return runtime.open(exported)
+    except UndecidedError as error:
+        raise UndecidedError(f"{error}: device memory is not shared with this process; try --transport host") from None
