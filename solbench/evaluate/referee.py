@@ -238,8 +238,9 @@ class Referee:
 
     def _hold(self) -> dict[str, Any]:
         """Keep the card busy for :data:`HOLD_S` with a kernel that touches no memory, without waiting for it: what the
-        worker launches meanwhile waits until it is over. Without effect on a card that runs processes side by side."""
-        if self.place.device.startswith("cuda"):
+        worker launches meanwhile waits until it is over. Only on NVIDIA's cards, which give processes turns: one that runs
+        them side by side would be no freer for it."""
+        if self.place.device.startswith("cuda") and torch.version.hip is None:
             if not self._hold_cycles:
                 self._hold_cycles = _cycles(HOLD_S)
             torch.cuda._sleep(self._hold_cycles)
