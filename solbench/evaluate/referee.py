@@ -238,8 +238,8 @@ class Referee:
 
     def _hold(self) -> dict[str, Any]:
         """Keep the card busy for :data:`HOLD_S` with a kernel that touches no memory, without waiting for it: what the
-        worker launches meanwhile waits until it is over. Only on NVIDIA's cards, which give processes turns: one that runs
-        them side by side would be no freer for it."""
+        worker launches meanwhile waits until it is over. Only on NVIDIA's cards, which give processes turns; where they
+        run side by side nothing would wait."""
         if self.place.device.startswith("cuda") and torch.version.hip is None:
             if not self._hold_cycles:
                 self._hold_cycles = _cycles(HOLD_S)
