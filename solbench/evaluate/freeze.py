@@ -18,13 +18,18 @@ class FreezeError(Exception):
     """A process would not stop in time."""
 
 
-def descendants(pid: int) -> list[int]:
-    """Process ids below ``pid`` (not itself), parents first."""
+def descendants(pid: int, *, stop: bool = False) -> list[int]:
+    """Process ids below ``pid`` (not itself), parents first; ``stop`` each, ``pid`` first, before its children are
+    looked up, which takes longer the more threads it has."""
     found: list[int] = []
     pending = [pid]
+    if stop:
+        _signal(pid, signal.SIGSTOP)
     while pending:
         for child in children(pending.pop()):
             if child not in found:
+                if stop:
+                    _signal(child, signal.SIGSTOP)
                 found.append(child)
                 pending.append(child)
     return found
@@ -50,7 +55,8 @@ def freeze(roots: Iterable[int], timeout_s: float = 5.0) -> list[int]:
     deadline = time.monotonic() + timeout_s
     known: list[int] = []
     while True:
-        tree = roots + [pid for root in roots for pid in descendants(root)]
+        # All at once on the way down: what is not stopped yet works on after its time has been taken.
+        tree = roots + [pid for root in roots for pid in descendants(root, stop=not known)]
         running = [pid for pid in tree if not is_stopped(pid)]
         if not running and tree == known:
             return tree

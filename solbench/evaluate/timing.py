@@ -117,11 +117,12 @@ def agreement(floor: Floor, baseline: Sequence[Sample]) -> float:
 
 
 def impossible(sample: Sample) -> str | None:
-    """Why a single sample cannot be: a call longer than its own window, or of less than no time."""
-    if 0 <= sample.event_s <= sample.clock_s:
+    """Why a single sample cannot be: a time of it longer than its own window, or of less than no time."""
+    times = (sample.event_s, sample.launch_s or 0.0)
+    if all(0 <= seconds <= sample.clock_s for seconds in times):
         return None
     return (
-        f"clock witness disagrees: the worker says {sample.event_s:.6g} s, "
+        f"clock witness disagrees: the worker says {min(times) if min(times) < 0 else max(times):.6g} s, "
         f"the orchestrator saw {sample.clock_s:.6g} s in all"
     )
 

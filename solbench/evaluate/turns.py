@@ -239,8 +239,9 @@ def call_once(
         worker.freeze()
         raise _fault(frame["fault"])
     event_s, launch_s, left_s = (_seconds(frame, name) for name in ("event_ns", "launch_ns", "left_ns"))
-    if event_s is None:
-        raise WorkerFailure(Status.REWARD_HACK, "control channel: no time")
+    # On the host there is nothing that such times could excuse.
+    if event_s is None or any((told is not None) != referee.on_a_card for told in (launch_s, left_s)):
+        raise WorkerFailure(Status.REWARD_HACK, "control channel: not the times of a call here")
     return Sample(event_s, (ended_ns - start_ns) / 1e9, launch_s=launch_s, left_s=left_s), ended_ns
 
 
@@ -329,7 +330,7 @@ def _fault(fault: Any) -> WorkerFailure:
     """Verdict of a fault that the worker itself reports."""
     if not (isinstance(fault, list) and len(fault) == 2 and fault[0] in _FAULTS and isinstance(fault[1], str)):
         return WorkerFailure(Status.REWARD_HACK, "control channel: a fault of no known kind")
-    kind, text = fault
+    kind, text = fault[0], fault[1].encode("utf-8", "replace").decode()  # JSON can name half a character
     reason = text.strip().rpartition("\n")[2] if kind == "raised" else text
     return WorkerFailure(_FAULTS[kind], reason[:1000] or kind, text if kind == "raised" else "")
 

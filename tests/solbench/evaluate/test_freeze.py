@@ -94,3 +94,16 @@ def _cpu(pid: int) -> list[bytes]:
     """User and system time of a process."""
     with open(f"/proc/{pid}/stat", "rb") as file:
         return file.read().rpartition(b")")[2].split()[11:13]
+
+
+def test_each_process_is_stopped_before_its_children_are_looked_up(
+    tree: tuple[subprocess.Popen[str], int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Looking takes milliseconds where there are many threads, and those would work on meanwhile."""
+    process, child = tree
+    steps: list[tuple[str, int]] = []
+    children, signalled = freeze.children, freeze._signal
+    monkeypatch.setattr(freeze, "children", lambda pid: (steps.append(("children", pid)), children(pid))[1])
+    monkeypatch.setattr(freeze, "_signal", lambda pid, number: (steps.append(("signal", pid)), signalled(pid, number)))
+    freeze.freeze([process.pid])
+    assert steps[:4] == [("signal", process.pid), ("children", process.pid), ("signal", child), ("children", child)]
