@@ -73,6 +73,7 @@ def measure(
     from solbench.device.calibrate import calibrate_cpu
     from solbench.evaluate.cards import measure_on_cards, seats_here
     from solbench.evaluate.controls import controls_here
+    from solbench.evaluate.jobs import jobs
     from solbench.evaluate.measure import measure as run
     from solbench.evaluate.protocols import protocol
     from solbench.evaluate.session import Session
@@ -90,13 +91,15 @@ def measure(
     limit_s = parse_duration(budget) if budget is not None else None
     wanted = [part for entry in candidates for part in entry.split(",") if part]
     problems = find_problems(corpus, names) if names else load_corpus(corpus)
+    chosen = None if "all" in wanted else wanted
+    jobs(problems, chosen)  # a name that no solution has is told before minutes of calibrating
 
     def say(text: str) -> None:
         click.echo(f"  {printable(text)}", err=True)
 
     def options() -> dict[str, Any]:
         return {
-            "candidates": None if "all" in wanted else wanted,
+            "candidates": chosen,
             "protocol": protocol(name, max_call_s=max_call),
             # Loading and calibrating have taken their part of it.
             "budget_s": None if limit_s is None else max(begun_s + limit_s - time.monotonic(), 0.0),
@@ -118,6 +121,9 @@ def measure(
             transport=transport,
         ) as session:  # fmt: skip
             controls = controls_here(session, hardware, progress=say)
+            before_s = time.monotonic() - begun_s
+            if limit_s is not None and before_s >= limit_s:
+                say(f"--budget {budget} is spent: what comes before the first workload took {before_s:.0f} s")
             summary = run(
                 problems, out, target=target, hardware=hardware, controls=controls, session=session, **options()
             )

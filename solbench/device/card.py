@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -133,6 +134,20 @@ def drivers() -> tuple[tuple[Driver, ...], tuple[Absent, ...]]:
         except UnsupportedError as error:
             absent.append(Absent(platform, str(error)))
     return tuple(found), tuple(absent)
+
+
+def drivers_for(target: str) -> tuple[Driver, ...]:
+    """Drivers that answer on this machine, for the cards of ``target``.
+
+    :class:`InputError` where that names no architecture, :class:`UnsupportedError` where no driver answers.
+    """
+    if not re.fullmatch(r"gfx[0-9a-f]{3,}|sm_[0-9]{2,}a?", target):
+        raise InputError(f"--target {target}", "neither cpu nor an architecture, such as gfx1200 or sm_90")
+    found, absent = drivers()
+    if not found:
+        why = "; ".join(f"{missing.platform}: {missing.why}" for missing in absent)
+        raise UnsupportedError(f"--target {target}: no card here ({why})")
+    return found
 
 
 def find(found: Sequence[Driver], uuid: str | None) -> tuple[Driver, Card]:

@@ -20,9 +20,9 @@ from typing import Any
 
 from solbench.corpus.load import Problem
 from solbench.device import evidence, locks
-from solbench.device.card import Card, Driver, drivers, refuse_busy
+from solbench.device.card import Card, Driver, drivers_for, refuse_busy
 from solbench.device.ownership import BORROWED
-from solbench.errors import InputError, SolbenchError, UndecidedError, UnsupportedError
+from solbench.errors import InputError, SolbenchError, UndecidedError
 from solbench.evaluate import sandbox
 from solbench.evaluate.controls import controls_here, refuse
 from solbench.evaluate.jobs import Estimates, Job, Work, jobs
@@ -61,11 +61,7 @@ def open_session(seat: Seat) -> AbstractContextManager[Session]:
 
 def seats_here(target: str, count: int, lock_dir: Path | None, unsandboxed: bool) -> tuple[Seat, ...]:
     """:func:`seats` of this machine. :class:`UnsupportedError` where no platform's driver answers."""
-    found, absent = drivers()
-    if not found:
-        why = "; ".join(f"{missing.platform}: {missing.why}" for missing in absent)
-        raise UnsupportedError(f"--target {target}: no card here ({why})")
-    return seats(found, target, count, lock_dir, unsandboxed)
+    return seats(drivers_for(target), target, count, lock_dir, unsandboxed)
 
 
 def seats(

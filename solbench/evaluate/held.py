@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from solbench.device import locks
-from solbench.device.card import Card, Driver, drivers, find, flush_bytes
+from solbench.device.card import Card, Driver, drivers_for, find, flush_bytes
 from solbench.device.clocks import Clocks
 from solbench.device.ownership import Ownership, own
 from solbench.errors import UndecidedError, UnsupportedError
@@ -80,14 +80,10 @@ def hold(
 ) -> Iterator[HeldCard]:
     """Own the card named by ``uuid`` (else GPU_LOCK_UUID, else the only one), which must be a ``target``, both locks.
 
-    :class:`InputError`: no lock folder, no such card, an override in force. :class:`UnsupportedError`: no card, or one
-    of another architecture. :class:`UndecidedError`: owned, busy, or left unrecovered.
+    :class:`InputError`: no architecture, no lock folder, no such card, an override in force. :class:`UnsupportedError`:
+    no card, or one of another architecture. :class:`UndecidedError`: owned, busy, or left unrecovered.
     """
-    found, absent = drivers()
-    if not found:
-        why = "; ".join(f"{missing.platform}: {missing.why}" for missing in absent)
-        raise UnsupportedError(f"--target {target}: no card here ({why})")
-    driver, card = find(found, locks.uuid(uuid, environment))
+    driver, card = find(drivers_for(target), locks.uuid(uuid, environment))
     if card.arch != target:
         raise UnsupportedError(f"--target {target}: the card here is {card.arch} ({card.name}, {card.uuid})")
     access = CardAccess(driver.device_files(card), _READS)

@@ -26,6 +26,16 @@ from solbench.evaluate.processes import START_LIMIT_S, RefereeFailure, Trusted, 
 from solbench.model.trace import Status
 
 CPU_LIMIT_S = 4 * 3600
+# What a worker does not get done whose message of this name does not come in time.
+_TOO_LONG = {
+    "loaded": "the solution was not loaded within the time limit",
+    "ready": "the worker had not opened the workload within the time limit",
+    "fetched": "the inputs were not on the card within the time limit",
+    "done": "a call did not return within the time limit",
+    "delivered": "a result was not handed over within the time limit",
+    "profiled": "the profile was not made within the time limit",
+    "closed": "the worker had not closed the workload within the time limit",
+}
 LOG_HEAD, LOG_TAIL = 4_000, 12_000
 # How much a worker can print, and how long it can be ignored, until it has to wait for a reader.
 LOG_PIPE_BYTES, LOG_INTERVAL_S = 1 << 20, 0.02
@@ -249,7 +259,7 @@ class Worker:
                 return Reply(frame, self._read_at_ns)
             remaining = deadline - time.monotonic()
             if remaining <= 0:
-                raise WorkerFailure(Status.TIMEOUT, "no answer within the time limit")
+                raise WorkerFailure(Status.TIMEOUT, _TOO_LONG[operation])
             self._listen(remaining)
 
     def expect_silence(self) -> None:

@@ -1,5 +1,6 @@
 # attack H17: never comes back from being loaded
 # expect: TIMEOUT
+# reason: the solution was not loaded within the time limit
 # slow
 import time
 

@@ -13,7 +13,17 @@ from device_fakes import UUIDS, Cards, FakeNvml, start
 
 from solbench.device import card as cards_module
 from solbench.device import rocm
-from solbench.device.card import Card, Observation, Process, find, flush_bytes, foreign, refuse_busy, refuse_override
+from solbench.device.card import (
+    Absent,
+    Card,
+    Observation,
+    Process,
+    find,
+    flush_bytes,
+    foreign,
+    refuse_busy,
+    refuse_override,
+)
 from solbench.device.cuda import Cuda
 from solbench.errors import InputError, UndecidedError, UnsupportedError
 
@@ -112,6 +122,19 @@ def test_what_keeps_a_platform_away_is_said(tmp_path: Path, monkeypatch: pytest.
         rocm.start()
     found, absent = cards_module.drivers()
     assert {missing.platform for missing in absent} >= {"rocm"} and "rocm" not in {driver.platform for driver in found}
+
+
+@pytest.mark.parametrize("target", ["nonsense", "", "gfx", "gfx1200 ", "sm_x", "SM_90"])
+def test_what_is_no_target_is_bad_input(target: str) -> None:
+    with pytest.raises(InputError, match=r"--target .*neither cpu nor an architecture, such as gfx1200 or sm_90"):
+        cards_module.drivers_for(target)
+
+
+@pytest.mark.parametrize("target", ["gfx1200", "gfx90a", "sm_90", "sm_90a"])
+def test_a_target_without_a_driver(monkeypatch: pytest.MonkeyPatch, target: str) -> None:
+    monkeypatch.setattr(cards_module, "drivers", lambda: ((), (Absent("rocm", "none"), Absent("cuda", "no driver"))))
+    with pytest.raises(UnsupportedError, match=rf"--target {target}: no card here \(rocm: none; cuda: no driver\)"):
+        cards_module.drivers_for(target)
 
 
 def test_amdsmi_without_its_library_says_so_and_prints_nothing(

@@ -267,13 +267,18 @@ def test_commands(corpus: Path, tmp_path: Path, session: Session, monkeypatch: p
     # Spent before it began: the set is not complete, and can be closed.
     more = ["measure", "--corpus", str(corpus), "--candidates", "right,wrong", "--out", str(out), "--no-calibrate"]
     result = run(*more, "--budget", "0.000001s")
+    assert "--budget 0.000001s is spent: what comes before the first workload took 0 s" in result.stderr
     assert result.return_value == 3 and "nothing measured; 0 omitted" in result.stdout
     assert "2 of 4 done, run again with more time to go on" in result.stdout and len(statuses(out)) == 2
     result = run(*more, "--budget", "0.000001s", "--final")
     assert result.return_value == 0 and "2 omitted" in result.stdout and len(statuses(out)) == 4
+    # Before anything is started or calibrated.
+    monkeypatch.setattr("solbench.evaluate.session.Session", None)
+    result = run("measure", "--corpus", str(corpus), "--candidates", "left", "--out", str(out))
+    assert str(result.exception) == "--candidates: no solution is named 'left'; there are eager, right, wrong"
     result = run(*more, "--workers", "2")
     assert str(result.exception) == "--workers 2: one cpu is one device; leave it out"
-    monkeypatch.setattr("solbench.evaluate.cards.drivers", lambda: ((), (Absent("rocm", "no driver"),)))
+    monkeypatch.setattr("solbench.device.card.drivers", lambda: ((), (Absent("rocm", "no driver"),)))
     result = run(*more, "--target", "gfx1200", "--workers", "2")
     assert isinstance(result.exception, UnsupportedError)
     assert str(result.exception) == "--target gfx1200: no card here (rocm: no driver)"
