@@ -94,8 +94,12 @@ class Zygote(Trusted):
     def read(self, timeout_s: float) -> tuple[frames.Message, list[int]]:
         message, fds = super().read(timeout_s)
         if message["op"] == "ready":
-            self._pid = freeze.pid_of(fds[0])
-            os.close(fds[0])
+            try:
+                self._pid = freeze.pid_of(fds[0])
+            except ProcessLookupError:
+                raise RefereeFailure(f"the zygote process died{self.last_words()}", died=True) from None
+            finally:
+                os.close(fds[0])
         return message, fds
 
     def kill(self) -> None:
@@ -134,7 +138,14 @@ class Zygote(Trusted):
             theirs.close()
             os.close(log_write)
             os.close(contents)
-        worker = Worker(self, fds[0], int(reply["pid"]), ours, log_read, folder)
+        try:
+            worker = Worker(self, fds[0], int(reply["pid"]), ours, log_read, folder)
+        except ProcessLookupError:
+            for handle in (fds[0], log_read):
+                os.close(handle)
+            ours.close()
+            self.reap(int(reply["pid"]), folder)
+            raise WorkerFailure(Status.RUNTIME_ERROR, "the worker was killed before its handshake") from None
         self.workers[worker.pid] = worker
         return worker
 
@@ -416,7 +427,11 @@ def _address_space(pid: int) -> int:
     """Limit of a worker's address space: what the interpreter that it is forked from has mapped, and three quarters of
     the memory that is free now."""
     mapped = 0
-    with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as file:
+    # One that was killed just now says so when it is spoken to.
+    with (
+        contextlib.suppress(FileNotFoundError, ProcessLookupError),
+        open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as file,
+    ):
         for line in file:
             if line.startswith("VmSize:"):
                 mapped = int(line.split()[1]) * 1024
