@@ -24,8 +24,8 @@ from solbench.corpus.load import Problem
 from solbench.evaluate import arena, batches, watch
 from solbench.evaluate.arena import Shared
 from solbench.evaluate.processes import Referee
-from solbench.evaluate.stopping import precise, stop_reason
-from solbench.evaluate.timing import BATCH_CALLS_MOST, Floor, Judge, Sample
+from solbench.evaluate.stopping import medians, precise, stop_reason
+from solbench.evaluate.timing import BATCH_CALLS_MOST, Floor, Judge, LateJudge, Sample
 from solbench.evaluate.turns import (
     Limits,
     Round,
@@ -147,9 +147,17 @@ def run_workload(
     elif batch is not None and not batch.agreed:
         void = f"not timed: none of {batch.count} batches of calls in a row agrees with the samples' times "
         void += "(is the machine busy?)"
+    if void is None and (selection := judge.selection(candidate.samples, medians(kept)[0])) is not None:
+        void = f"not timed: {selection}"
+    agreement_s = judge.agreement_s
+    if void is None and batch is None and candidate.delivers:
+        ours, theirs = ([pair[side] for pair in kept] for side in (0, 1))
+        late = LateJudge.of(ours, theirs, plan.output_bytes)
+        agreement_s, reason = late.limit_s, late.why_void(ours)
+        void = f"not timed: {reason}" if reason else None
     return Sampled(
         tuple(pair[0] for pair in kept), tuple(pair[1] for pair in kept), batch, warmups, candidate.rounds,
-        tuple(candidate.checks.values()), stop_reason(kept, taken, protocol), judge.agreement_s, void,
+        tuple(candidate.checks.values()), stop_reason(kept, taken, protocol), agreement_s, void,
         watch.labels(candidate.looks, baseline.looks, plan.output_bytes),
     )  # fmt: skip
 

@@ -39,6 +39,9 @@ GAP_FACTOR, GAP_SLACK_S, NOISE_FACTOR, GAP_SHARE = 2.0, 1e-3, 3.0, 0.05
 LEFT_FACTOR, LEFT_SLACK_S = 1.5, 10e-6
 # Handing over a result may take this many times the baseline's quickest and this much more, or as much as noise makes.
 DELIVER_FACTOR, DELIVER_SLACK_S = 4.0, 1e-3
+# Where no batch includes that, what a call and its delivery take beside the event may be this share longer than the
+# baseline's, and DELIVER_SLACK_S, and GAP_SHARE of the event.
+LATE_SHARE = 0.5
 # Where the baseline writes in place: bytes a second that a copy reaches at least.
 COPY_BYTES_PER_S = 0.5e9
 # Times beyond these limits are void; this many times beyond them, in every sample, they are no accident.
@@ -141,6 +144,46 @@ def delivery_limit(baseline: Sequence[Sample], output_bytes: int) -> float:
 
 
 @dataclass(frozen=True)
+class LateJudge:
+    """What a candidate that returns results is held to where no batch includes that: seconds beside its event until its
+    result was there. They are all that it could leave for then. (When "done" is read late, handing over is in the gap:
+    only their sum tells.)
+
+    The quickest of the samples that say no more than the median: a busy machine leaves one of them alone, and who lies
+    about the median lies in all of them.
+    """
+
+    usual_s: float
+    limit_s: float
+
+    @classmethod
+    def of(cls, candidate: Sequence[Sample], baseline: Sequence[Sample], output_bytes: int) -> LateJudge:
+        """By the baseline, with a slow copy where it writes in place."""
+        usual_s = _beside(baseline, output_bytes / COPY_BYTES_PER_S)
+        share_s = GAP_SHARE * statistics.median(sample.event_s for sample in candidate)
+        return cls(usual_s, (1 + LATE_SHARE) * usual_s + DELIVER_SLACK_S + share_s)
+
+    def why_void(self, candidate: Sequence[Sample]) -> str | None:
+        """What is wrong with samples that take longer, or None."""
+        seconds = _beside(candidate, 0.0)
+        if seconds <= self.limit_s:
+            return None
+        return (
+            f"handing over results takes {seconds:.3g} s, {self.usual_s:.3g} s where the baseline does "
+            f"(work that is left for then? is the machine busy?)"
+        )
+
+
+def _beside(samples: Sequence[Sample], copy_s: float) -> float:
+    median_s = statistics.median(sample.event_s for sample in samples)
+    return min(
+        sample.gap_s + (copy_s if sample.deliver_s is None else sample.deliver_s)
+        for sample in samples
+        if sample.event_s <= median_s
+    )
+
+
+@dataclass(frozen=True)
 class Judge:
     """Limits in seconds that a candidate's samples are held to: :func:`agreement` and :func:`delivery_limit`."""
 
@@ -175,6 +218,18 @@ class Judge:
             return f"the card was busy before the call in {busy} of {len(samples)} samples"
         agreed = sum(map(self.admits, samples))
         return f"the clock witnesses agree in {agreed} of {len(samples)} samples (is the machine busy?)"
+
+    def selection(self, samples: Sequence[Sample], median_s: float) -> str | None:
+        """Why ``median_s``, of those that are admitted, stands for a selection; or None. A candidate can make a sample
+        void, so one that is counts for as long as it can have been."""
+        void = [sample.clock_s + (sample.deliver_s or 0.0) for sample in samples if not self.admits(sample)]
+        all_s = statistics.median([*void, *(sample.event_s for sample in samples if self.admits(sample))])
+        if all_s <= (1 + BATCH_SHARE) * median_s + self.agreement_s:
+            return None
+        return (
+            f"{len(void)} of {len(samples)} samples are void, and the median of all may be {all_s:.3g} s, not "
+            f"{median_s:.3g} s (is the machine busy?)"
+        )
 
     def accusation(self, samples: Sequence[Sample]) -> str | None:
         """What a candidate does whose every sample is far beyond the limits, or None."""

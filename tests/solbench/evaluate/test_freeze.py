@@ -103,7 +103,16 @@ def test_each_process_is_stopped_before_its_children_are_looked_up(
     process, child = tree
     steps: list[tuple[str, int]] = []
     children, signalled = freeze.children, freeze._signal
-    monkeypatch.setattr(freeze, "children", lambda pid: (steps.append(("children", pid)), children(pid))[1])
-    monkeypatch.setattr(freeze, "_signal", lambda pid, number: (steps.append(("signal", pid)), signalled(pid, number)))
+
+    def looked_up(pid: int) -> list[int]:
+        steps.append(("children", pid))
+        return children(pid)
+
+    def signal_sent(pid: int, number: int) -> None:
+        steps.append(("signal", pid))
+        signalled(pid, number)
+
+    monkeypatch.setattr(freeze, "children", looked_up)
+    monkeypatch.setattr(freeze, "_signal", signal_sent)
     freeze.freeze([process.pid])
     assert steps[:4] == [("signal", process.pid), ("children", process.pid), ("signal", child), ("children", child)]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from solbench.evaluate.timing import Floor, Judge, Sample, agreement, delivery_limit, impossible
+from solbench.evaluate.timing import Floor, Judge, LateJudge, Sample, agreement, delivery_limit, impossible
 
 FLOOR = Floor.of([Sample(2e-6, 2e-6 + gap * 1e-6) for gap in (300, 310, 320, 330, 340, 5000, 4000, 4000)])
 QUIET = [Sample(1e-4, 5e-4), Sample(1e-4, 5.5e-4)]
@@ -38,6 +38,19 @@ def test_admitted_samples() -> None:
     assert [judge.admits(sample) for sample in (close, far, slow, long)] == [True, False, False, True]
 
 
+def test_samples_that_a_candidate_selects() -> None:
+    """It says of its slow calls what makes them void, and is asked for others."""
+    judge = Judge(1.6e-3, 0.1, FLOOR)
+    fast, slow, hidden = Sample(30e-3, 31e-3), Sample(60e-3, 61e-3), Sample(1e-6, 61e-3)
+    text = judge.selection([fast, hidden, fast, hidden, hidden], 30e-3)
+    assert text is not None and text.startswith(
+        "3 of 5 samples are void, and the median of all may be 0.061 s, not 0.03"
+    )
+    # Few that are void are no selection, nor are slow ones that count.
+    assert judge.selection([fast, hidden, fast, hidden, fast], 30e-3) is None
+    assert judge.selection([fast, slow, slow], 60e-3) is None
+
+
 def test_accusation_needs_every_sample_far_beyond() -> None:
     lies = [Sample(1e-6, 0.05), Sample(1e-6, 0.06)]
     text = JUDGE.accusation(lies)
@@ -60,6 +73,22 @@ def test_delivery_limit() -> None:
     assert delivery_limit([*baseline, Sample(1e-3, 2e-3, deliver_s=9e-3)], 10**9) == pytest.approx(27e-3)
     # In place: a copy of 10 MB at 0.5 GB/s takes 20 ms.
     assert delivery_limit([Sample(1e-3, 2e-3)], 10**7) == pytest.approx(0.081)
+
+
+def test_work_in_handing_over_that_no_batch_sees() -> None:
+    baseline = [Sample(20e-3, 21e-3, deliver_s=seconds * 1e-3) for seconds in (400, 10, 400)]
+    honest = [Sample(20e-3, 21e-3, 0.3), Sample(20e-3, 34e-3, deliver_s=0.0), Sample(20e-3, 21e-3, 0.3)]
+    judge = LateJudge.of(honest, baseline, 10**9)
+    # 1 ms until "done" and 10 ms of handing over, half of that, a millisecond, and 5 % of 20 ms.
+    assert (judge.usual_s, judge.limit_s) == (pytest.approx(11e-3), pytest.approx(18.5e-3))
+    assert judge.why_void(honest) is None
+    # The rest of the call before its result is copied; in the second "done" and "delivered" were read together. Two
+    # that are honest excuse nothing: they are above the median.
+    late = [Sample(1e-3, 2e-3, deliver_s=29e-3), Sample(1e-3, 32e-3, deliver_s=0.0), Sample(1e-3, 2e-3, 40e-3)]
+    text = LateJudge.of(late, baseline, 10**9).why_void([*late, *honest[1:]])
+    assert text is not None and text.startswith("handing over results takes 0.03 s, 0.011 s where the baseline does")
+    # A baseline that writes in place is taken to hand over 10 MB at 0.5 GB/s.
+    assert LateJudge.of(honest, [Sample(20e-3, 21e-3)], 10**7).usual_s == pytest.approx(21e-3)
 
 
 CARD = Floor.of([Sample(2e-6, 3e-4, left_s=left * 1e-6) for left in (12, 11, 13, 12, 30)])
