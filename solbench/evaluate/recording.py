@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import glob
 import json
 import os
 from collections.abc import Iterator, Sequence
@@ -167,7 +168,7 @@ class Writer(Appender):
         """Bring what is there of this set into ``.partial``, and remove the parts."""
         with contextlib.ExitStack() as stack:
             sources = [self.target] if self.target.exists() else []
-            parts = sorted(self.target.parent.glob(f"{self.target.name}.part-*"))
+            parts = sorted(self.target.parent.glob(f"{glob.escape(self.target.name)}.part-*"))
             handles = {self.path: self._handle, **{part: stack.enter_context(_held(part)) for part in parts}}
             grown = {path: _whole_lines(handle) for path, handle in handles.items()}
             found = [(path, *read_lines(path)) for path in sources]

@@ -158,8 +158,9 @@ def test_the_next_run_may_be_on_another_card(tmp_path: Path) -> None:
 
 
 def test_parts_are_gathered_once(tmp_path: Path) -> None:
-    """Also when a kill came between gathering and removing them, and when a part ends in a torn line."""
-    path = tmp_path / "set.jsonl"
+    """Also when a kill came between gathering and removing them, when a part ends in a torn line, and when a name
+    reads like a pattern."""
+    path = tmp_path / "set[1].jsonl"
     with Writer(path, card("A")) as writer:
         writer.add("P/d", trace("a"))
         for uuid, workload in (("A", "b"), ("B", "c")):
