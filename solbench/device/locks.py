@@ -29,11 +29,12 @@ def directory(option: Path | None, environment: Mapping[str, str]) -> Path:
         raise InputError(
             DIRECTORY, "no lock folder named; set it, or pass --lock-dir: one folder for all users of a card"
         )
+    where = f"--lock-dir {named}" if option is not None else f"{DIRECTORY}={named}"
     folder = Path(named).absolute()
     if not folder.is_dir():
-        raise InputError(f"{DIRECTORY}={named}", "no such folder; make it, writable for everyone who measures")
+        raise InputError(where, "no such folder; make it, writable for everyone who measures")
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise InputError(f"{DIRECTORY}={named}", "not writable for this user")
+        raise InputError(where, "not writable for this user")
     return folder
 
 
@@ -42,7 +43,8 @@ def uuid(option: str | None, environment: Mapping[str, str]) -> str | None:
     _refuse_indexed(environment)
     named = option or environment.get(UUID) or None
     if named and not re.fullmatch(r"[A-Za-z]*-?[0-9A-Fa-f]+(-[0-9A-Fa-f]+)+|[A-Za-z]+-[0-9A-Fa-f]{16}", named):
-        raise InputError(f"{UUID}={named}", "not a UUID; a lock belongs to a card, not to an index")
+        where = f"--uuid {named}" if option else f"{UUID}={named}"
+        raise InputError(where, "not a UUID; a lock belongs to a card, not to an index")
     return named
 
 

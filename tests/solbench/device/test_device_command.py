@@ -96,7 +96,9 @@ def test_lock_runs_a_command_with_stable_clocks(fake: Cards, here: Here) -> None
         ({"GPU_LOCK_UUID": UUIDS[1]}, (), 2, f"card {UUIDS[1]}: no card here has this UUID"),
         ({"GPU_LOCK_DIR": ""}, (), 2, "GPU_LOCK_DIR: no lock folder named"),
         ({"HSA_OVERRIDE_GFX_VERSION": "12.0.0"}, (), 2, "HSA_OVERRIDE_GFX_VERSION: makes ROCm run code"),
-        ({}, ("--lock-dir", "/no/such"), 2, "no such folder"),
+        ({}, ("--lock-dir", "/no/such"), 2, "--lock-dir /no/such: no such folder"),
+        ({"GPU_LOCK_DIR": "/no/such"}, (), 2, "GPU_LOCK_DIR=/no/such: no such folder"),
+        ({}, ("--uuid", "0"), 2, "--uuid 0: not a UUID"),
     ],
 )
 def test_lock_refuses(
