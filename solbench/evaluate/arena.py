@@ -16,7 +16,7 @@ ALIGNMENT = 4096
 # Heap for the temporaries of a call, as a multiple of its inputs and outputs, with its least and its most.
 HEAP_PER_BYTE, HEAP_LEAST, HEAP_MOST = 6, 32 << 20, 1 << 30
 # A batch has each of its calls on a copy of the slots; these bytes for all copies together.
-BATCH_BYTES = 256 << 20
+BATCH_BYTES, BATCH_BYTES_OF_A_CARD = 256 << 20, 4 << 30
 
 
 @dataclass(frozen=True)
@@ -66,14 +66,16 @@ def layout(definition: Definition, axes: dict[str, int]) -> Layout:
     return Layout(tuple(slots), offset)
 
 
-def copies(plan: Layout, most: int, available: int) -> int:
-    """Copies of the slots that an arena holds for batches, at multiples of the layout's size: at most ``most``, as many
-    as fit :data:`BATCH_BYTES` and half of what a sample leaves of the ``available`` bytes; 1 where no second one does.
+def copies(plan: Layout, most: int, available: int, batch_bytes: int = BATCH_BYTES) -> int:
+    """Copies of the slots that an arena holds for batches, at multiples of the layout's size.
+
+    At most ``most``; two, or as many as fit ``batch_bytes``, where half of what a sample leaves of the ``available``
+    bytes holds them; else 1.
     """
     free = available - needed_memory(plan)
     # Each copy is there three times: shared, the referee's own values, what the reference made of them.
-    fitting = min(BATCH_BYTES // max(plan.size, 1), free // 2 // max(3 * plan.size, 1))
-    return max(1, min(most, fitting))
+    wanted = max(batch_bytes // max(plan.size, 1), 2)
+    return max(1, min(most, wanted, free // 2 // max(3 * plan.size, 1)))
 
 
 def copy_slots(plan: Layout, number: int, shared: frozenset[str]) -> tuple[Slot, ...]:

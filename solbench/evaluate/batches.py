@@ -11,6 +11,7 @@ from solbench.evaluate.timing import (
     BATCH_TRIES,
     COPY_BYTES_PER_S,
     FEWER_CALLS,
+    LAUNCH_BESIDE_S,
     BatchJudge,
     BatchSample,
     agreement,
@@ -91,6 +92,8 @@ def _judge(
     host_s, baseline_host_s = (
         min(max((sample.launch_s or 0.0) - sample.event_s, 0.0) for sample in side) for side in zip(*kept, strict=True)
     )
+    # That is the candidate's word: no more than its baseline and a slow launcher take.
+    host_s = min(host_s, baseline_host_s + LAUNCH_BESIDE_S)
     returning_s = output_bytes / COPY_BYTES_PER_S if candidate.delivers and not baseline.delivers else 0.0
     return BatchJudge.of(
         calls, candidate.floor, event_s, baseline.floor, baseline_event_s + baseline_host_s, found,

@@ -160,8 +160,9 @@ class _Run:
     def _replicates(self, cases: list[_Case], progress: Callable[[str], None]) -> Iterator[Trace]:
         available = self.session.available_memory()
         if self.protocol.batches and self.session.transport != "host":
+            batch_bytes = arena.BATCH_BYTES_OF_A_CARD if self.session.card else arena.BATCH_BYTES
             for case in cases:
-                case.copies = arena.copies(case.plan, BATCH_CALLS_MOST, available)
+                case.copies = arena.copies(case.plan, BATCH_CALLS_MOST, available, batch_bytes)
         fitting = [case for case in cases if arena.needed_memory(case.plan) <= available]
         size_bytes = max((case.copies * case.plan.size for case in fitting), default=arena.ALIGNMENT)
         self._heap_bytes = max((arena.heap_bytes(case.plan) for case in fitting), default=0)

@@ -52,6 +52,8 @@ BATCH_SHARE, BATCH_SLACK_S, BATCH_FACTOR = 0.15, 0.25e-3, 1.5
 # Calls of a batch: so many that the slack is this share of the reported time, but no more than these; nor more than
 # take this long, at the rate of the slower side.
 BATCH_SLACK_SHARE, BATCH_CALLS_MOST, BATCH_MOST_S = 0.05, 16, 1.0
+# What launching a call may keep the host busy beyond what it keeps it for the baseline: a slow Triton launcher.
+LAUNCH_BESIDE_S = 0.3e-3
 # Batches of one number of calls until one agrees; then as many with a fraction of the calls.
 BATCH_TRIES, FEWER_CALLS = 3, 4
 

@@ -116,6 +116,26 @@ def test_a_lie_is_found_out() -> None:
     assert caught.value.status is Status.REWARD_HACK
 
 
+def launching(event_s: float, launch_s: float) -> Any:
+    samples = [Sample(event_s, 2e-3, launch_s=launch_s, left_s=0.0)] * 6
+    taken = [BatchSample(16, 0.5e-3, 0.3e-3)]
+    return SimpleNamespace(floor=FLOOR, samples=samples, all_calls=samples, batches=taken, delivers=False)
+
+
+def test_launching_excuses_no_more_than_a_slow_launcher() -> None:
+    """What launching took longer than running is the candidate's word, taken up to 0.3 ms over its baseline's."""
+
+    def limit_s(launch_s: float) -> float:
+        candidate, baseline = launching(1e-5, launch_s), launching(1e-5, 4e-5)
+        kept = list(zip(candidate.samples, baseline.samples, strict=True))
+        outcome = batches.settle(lambda calls: None, candidate, baseline, kept, 16, 0)
+        assert outcome is not None
+        return outcome.judge.limit_s
+
+    assert limit_s(1.1e-4) - limit_s(1e-5) == pytest.approx(16 * 1e-4)
+    assert limit_s(1.0) == limit_s(3.5e-4) == pytest.approx(limit_s(1e-5) + 16 * 3.3e-4)
+
+
 def test_long_calls_need_no_batch() -> None:
     candidate, baseline = side(0.1), side(0.1)
     kept = list(zip(candidate.samples, baseline.samples, strict=True))
@@ -136,6 +156,8 @@ def test_copies_that_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     # 256 MiB for all copies; three times each in half of what is left.
     assert arena.copies(Layout((), 1 << 20), 16, 1 << 40) == 16
     assert arena.copies(Layout((), 100 << 20), 16, 1 << 40) == 2
-    assert arena.copies(Layout((), 200 << 20), 16, 1 << 40) == 1
+    assert arena.copies(Layout((), 200 << 20), 16, 1 << 40) == 2, "two of any size, where there is memory"
+    assert arena.copies(Layout((), 200 << 20), 16, 2 << 30) == 1
+    assert arena.copies(Layout((), 200 << 20), 16, 1 << 40, arena.BATCH_BYTES_OF_A_CARD) == 16
     assert arena.copies(Layout((), 1 << 20), 16, (10 + 30) << 20) == 5
     assert arena.copies(Layout((), 1 << 20), 16, 5 << 20) == 1
