@@ -9,6 +9,7 @@ import json
 import os
 import platform
 import socket
+import statistics
 import sys
 import time
 import traceback
@@ -34,6 +35,10 @@ MAX_REASON = 4000
 # Longer than a worker just continued takes to launch what it launches first: 0.05 to 0.2 ms for library calls, 0.3 ms
 # for a Triton launcher (seen on an H200's host).
 HOLD_S = 0.5e-3
+# A launch on an idle card takes this many times the median of solo ones at most, and this much more. So many in a row
+# say that it is idle; where there are none after so many seconds, it is busy.
+SOLO_LAUNCHES, QUIET_FACTOR, QUIET_SLACK_S = 50, 3.0, 30e-6
+QUIET_LAUNCHES, BUSY_LIMIT_S = 4, 2.0
 _TRIAL_CYCLES = 2_000_000
 # Rows of the square product of the preamble: enough for every processor, short against the preamble.
 _WARM_ROWS, _WARM_ROWS_OF_A_CARD = 512, 4096
@@ -77,6 +82,7 @@ class Referee:
         self._views = Views(torch, "cpu" if isinstance(place, Gpu) and place.staged else place.device)
         self._shared: tuple[Memory, str] | None = None
         self._hold_cycles = 0
+        self._quiet_limit_s = 0.0
         self._references: dict[str, Callable[..., Any]] = {}
         self._case: _Case | None = None
         # The workload once for each call of a batch: the same reference, slots and values of its own.
@@ -90,6 +96,8 @@ class Referee:
             return self._open(message, fds[0])
         if operation == "flush":
             return {"flush_s": [self._flush(0) for _ in range(message["times"])]}
+        if operation == "quiet":
+            return self._know_quiet()
         if operation == "hold":
             return self._hold()
         if operation == "probe":
@@ -247,11 +255,28 @@ class Referee:
         return {}
 
     def _probe(self) -> dict[str, Any]:
-        """Come back when the card has found a turn for a launch of this process: work of a call that is left runs
-        first, or takes turns with it."""
+        """Come back when the card has nothing else to do: after several launches in a row that did not have to wait.
+
+        While another process has work there, each launch waits until its turn is over; one alone may come in between.
+        """
+        quiet, end = 0, time.monotonic() + BUSY_LIMIT_S
+        while quiet < QUIET_LAUNCHES and time.monotonic() < end:
+            quiet = quiet + 1 if self._launch_s() <= self._quiet_limit_s else 0
+        return {"idle": quiet == QUIET_LAUNCHES}
+
+    def _know_quiet(self) -> dict[str, Any]:
+        """Learn what a launch takes while nobody else is on the card."""
+        self._flush(0)
+        alone = [self._launch_s() for _ in range(SOLO_LAUNCHES)]
+        self._quiet_limit_s = QUIET_FACTOR * statistics.median(alone) + QUIET_SLACK_S
+        return {"limit_s": self._quiet_limit_s}
+
+    def _launch_s(self) -> float:
+        """Seconds of a launch that does next to nothing, until the device was idle."""
+        start = time.perf_counter()
         self._read[:1].zero_()
         self.place.synchronize()
-        return {}
+        return time.perf_counter() - start
 
     def _run(self, run: Callable[..., Any], inputs: Mapping[str, Any]) -> tuple[Any, float]:
         """Result of one call of the reference on copies of ``inputs``, and its seconds."""

@@ -27,6 +27,7 @@ from solbench.evaluate.processes import Referee
 from solbench.evaluate.stopping import medians, precise, stop_reason
 from solbench.evaluate.timing import BATCH_CALLS_MOST, Floor, Judge, LateJudge, Sample
 from solbench.evaluate.turns import (
+    CardBusy,
     Limits,
     Round,
     Side,
@@ -258,5 +259,7 @@ def _guard(side: Side, step: Callable[[Side], None], is_baseline: bool) -> None:
         return
     try:
         step(side)
+    except CardBusy:
+        raise
     except WorkerFailure as error:
         raise BaselineFailure(f"baseline {side.solution.name}: {error.status}: {error.reason}") from None

@@ -128,6 +128,7 @@ class Session:
         """
         if self.card is not None and self._flush_limit_s is None:
             self._flush_limit_s = measure_flush(self.referee(), self.limits)
+            self.referee().ask({"op": "quiet"}, self.limits.reference_s)
         return self._flush_limit_s
 
     def share(self, size_bytes: int) -> Shared:
@@ -246,6 +247,7 @@ class Session:
         return self._floors[native]
 
     def _new_floor(self, native: bool) -> Floor:
+        self.flush_limit_s()  # what a card is like that nobody else is on
         memory = Shared(arena.create(arena.ALIGNMENT))
         worker = None
         try:

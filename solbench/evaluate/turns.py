@@ -188,6 +188,10 @@ def _check(side: Side, referee: Referee, limits: Limits, copy: int) -> None:
         side.checks[check.output] = merge(side.checks.get(check.output), check)
 
 
+class CardBusy(WorkerFailure):
+    """Something of the candidate's runs on: the baseline, in whose turn it may show, waits for its own work."""
+
+
 class CheckFailure(WorkerFailure):
     """An output failed its check: carries the rounds and the results of the failing one."""
 
@@ -210,10 +214,11 @@ def _fetch(worker: Worker, deadline: float) -> None:
 
 def _ended_ns(referee: Referee, reply: Reply) -> int:
     """When a call was over by the orchestrator's clock: once "done" was read; on a card, where "done" may come before
-    the work is, once the referee has got through to it."""
+    the work is, once the referee has found it idle."""
     if not referee.on_a_card:
         return reply.at_ns
-    referee.ask({"op": "probe"}, PROBE_LIMIT_S)
+    if not referee.ask({"op": "probe"}, PROBE_LIMIT_S)["idle"]:
+        raise CardBusy(Status.REWARD_HACK, "the card is still busy long after the call was said to be done")
     return time.perf_counter_ns()
 
 

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from device_fakes import Cards, start
@@ -130,6 +131,21 @@ def test_a_card_that_is_busy_between_calls(problem: Problem, session: Session, t
     finally:
         session._flush_limit_s = kept
     assert trace.status is Status.REWARD_HACK and "flushes found the card busy" in (trace.reason or "")
+
+
+def test_a_card_that_stays_busy_after_the_call(problem: Problem, session: Session, tmp_path: Path) -> None:
+    """As with a runtime that was made to wait for nothing: "done" comes, and the card goes on."""
+    session.floor(native=False)
+    ask = session.referee().ask
+
+    def busy(message: dict[str, Any], *rest: Any) -> dict[str, Any]:
+        return {"ok": True, "idle": False} if message["op"] == "probe" else ask(message, *rest)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(session.referee(), "ask", busy)
+        (trace, _) = solve(problem, session, HONEST, tmp_path)
+    assert trace.status is Status.REWARD_HACK, "whoever had the turn, it is the candidate's doing"
+    assert "still busy long after the call" in (trace.reason or "")
 
 
 def test_languages_of_a_card(problem: Problem, session: Session, tmp_path: Path) -> None:
