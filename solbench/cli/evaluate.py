@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from solbench.cli.card_options import card_options
 from solbench.errors import InputError
 
 if TYPE_CHECKING:
@@ -44,12 +45,7 @@ if TYPE_CHECKING:
     "--profile", is_flag=True, help="Profile one more call of a Python solution: labels say what took its time."
 )
 @click.option("--unsandboxed", is_flag=True, help="Without namespaces and Landlock, for code you trust; traces say so.")
-@click.option("--uuid", help="The card, on a GPU target.  [default: $GPU_LOCK_UUID, else the only card]")
-@click.option(
-    "--transport", type=click.Choice(["ipc", "host"]), default="ipc", show_default=True,
-    help="On a GPU: shared memory is device memory, or copied from the host; traces say so.",
-)  # fmt: skip
-@click.option("--lock-dir", type=click.Path(path_type=Path), help="Folder of card locks.  [default: $GPU_LOCK_DIR]")
+@card_options
 @click.option("--root", type=click.Path(path_type=Path), default=Path("problems"), show_default=True, help="Corpora.")
 def evaluate(
     problem: str,

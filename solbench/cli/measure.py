@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import click
 
+from solbench.cli.card_options import card_options
 from solbench.errors import InputError
 
 
@@ -31,12 +32,7 @@ from solbench.errors import InputError
 @click.option("--protocol", "name", type=click.Choice(["quick", "full"]), default="quick", show_default=True)
 @click.option("--max-call", type=click.FloatRange(min=0.0001), default=0.25, show_default=True, help="Seconds a call.")
 @click.option("--unsandboxed", is_flag=True, help="Without namespaces and Landlock, for code you trust; traces say so.")
-@click.option("--uuid", help="The card, on a GPU target.  [default: $GPU_LOCK_UUID, else the only card]")
-@click.option(
-    "--transport", type=click.Choice(["ipc", "host"]), default="ipc", show_default=True,
-    help="On a GPU: shared memory is device memory, or copied from the host; traces say so.",
-)  # fmt: skip
-@click.option("--lock-dir", type=click.Path(path_type=Path), help="Folder of card locks.  [default: $GPU_LOCK_DIR]")
+@card_options
 @click.option("--no-calibrate", is_flag=True, help="On cpu: without a machine model, and so without controls.")
 def measure(
     target: str,
