@@ -16,7 +16,8 @@ ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "problems.md").read_text()
 FILES = dict(re.findall(r"`([\w./]+)`:\n\n```\w+\n(.*?)```", PAGE, re.S))
 COMMANDS = [line for block in re.findall(r"```sh\n(.*?)```", PAGE, re.S) for line in block.splitlines()]
-TABLE = re.findall(r"^\| `(.+?)` \|", PAGE, re.M)
+# The rows of the table of mistakes alone.
+TABLE = re.findall(r"^\| `(.+?)` \|", PAGE.partition("| it says | do |")[2].partition("\n\n")[0], re.M)
 FOLDER = "mine/MINE/norm/rms_rows"
 
 
@@ -40,7 +41,7 @@ def test_the_page_has_what_these_tests_follow() -> None:
         "rms.py"
     }
     assert len(COMMANDS) == 7 and all(line.startswith("solbench ") for line in COMMANDS)
-    assert len(PAGE.splitlines()) < 170
+    assert len(PAGE.splitlines()) < 180
 
 
 def follow(line: str, place: Path) -> str:

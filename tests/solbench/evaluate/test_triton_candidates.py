@@ -9,7 +9,7 @@ import pytest
 from small_problem import write_problem
 
 from solbench.corpus.load import Problem, load_problem, load_solution
-from solbench.evaluate import evaluation
+from solbench.evaluate import support
 from solbench.evaluate.evaluation import evaluate
 from solbench.evaluate.protocols import protocol
 from solbench.evaluate.session import Session
@@ -120,7 +120,7 @@ def test_host_code_that_asks_for_a_card(product: Problem, session: Session, tmp_
 
 
 def test_without_triton(product: Problem, session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evaluation, "find_spec", lambda name: None if name == "triton" else name)
+    monkeypatch.setattr(support, "find_spec", lambda name: None if name == "triton" else name)
     traces: list[Trace] = list(evaluate(product, solution(product, tmp_path), session=session))
     assert [trace.status for trace in traces] == [Status.UNSUPPORTED] * 2
     assert "pip install 'solbench[run]'" in (traces[0].reason or "")

@@ -7,6 +7,7 @@ it with the real package.
 from __future__ import annotations
 
 import enum
+import fcntl
 import json
 import os
 from pathlib import Path
@@ -44,12 +45,14 @@ def _card(handle) -> dict[str, Any]:
 
 
 def _change(handle, **fields) -> None:
-    state = _state()
-    state["cards"][handle].update(fields)
     path = Path(os.environ["FAKE_AMDSMI"])
-    temporary = path.with_suffix(f".{os.getpid()}")
-    temporary.write_text(json.dumps(state))
-    temporary.replace(path)
+    with path.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # two owners may give their cards back at once
+        state = _state()
+        state["cards"][handle].update(fields)
+        temporary = path.with_suffix(f".{os.getpid()}")
+        temporary.write_text(json.dumps(state))
+        temporary.replace(path)
 
 
 def amdsmi_init():
