@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,7 +55,7 @@ class Observation:
     processes: tuple[Process, ...] | None
 
 
-class Driver:
+class Driver(ABC):
     """Cards of one platform through its management library, a Python module whose calls raise ``error``.
 
     A call that the library refuses raises :class:`UndecidedError` here.
@@ -68,22 +69,25 @@ class Driver:
         self._error = error
         self._handles: dict[str, Any] = {}
 
+    @abstractmethod
     def cards(self) -> tuple[Card, ...]:
-        raise NotImplementedError
+        """Every card that the library lists."""
 
+    @abstractmethod
     def observe(self, card: Card) -> Observation:
-        raise NotImplementedError
+        """One look at a card."""
 
+    @abstractmethod
     def device_files(self, card: Card) -> tuple[str, ...]:
         """Device nodes through which this card, and no other, is used. :class:`UndecidedError` when one is missing."""
-        raise NotImplementedError
 
+    @abstractmethod
     def level(self, card: Card) -> str | None:
         """Name of the performance level in force; None where the platform has none."""
-        raise NotImplementedError
 
+    @abstractmethod
     def set_level(self, card: Card, level: str) -> None:
-        raise NotImplementedError
+        """Ask for a performance level."""
 
     def _keep(self, uuid_of: str, handles: Sequence[Any]) -> None:
         """Remember each card's handle under its UUID, which the call ``uuid_of`` tells."""

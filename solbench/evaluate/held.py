@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from solbench.device import locks
-from solbench.device.card import Card, Driver, drivers_for, find, flush_bytes
+from solbench.device.card import Card, Driver, drivers_for, find, flush_bytes, refuse_override
 from solbench.device.clocks import Clocks
 from solbench.device.ownership import Ownership, own
 from solbench.errors import UndecidedError, UnsupportedError
@@ -83,6 +83,7 @@ def hold(
     :class:`InputError`: no architecture, no lock folder, no such card, an override in force. :class:`UnsupportedError`:
     no card, or one of another architecture. :class:`UndecidedError`: owned, busy, or left unrecovered.
     """
+    refuse_override(environment)  # whatever cards it would show
     driver, card = find(drivers_for(target), locks.uuid(uuid, environment))
     if card.arch != target:
         raise UnsupportedError(f"--target {target}: the card here is {card.arch} ({card.name}, {card.uuid})")

@@ -200,6 +200,11 @@ class TestHold:
         finally:
             cards.script_all(no_driver=False)
 
+    def test_an_override_comes_first(self) -> None:
+        environment = {"HSA_OVERRIDE_GFX_VERSION": "12.0.0"}
+        with pytest.raises(InputError, match="unset it to measure"), hold("gfx1200", environment=environment):
+            pytest.fail("held")
+
     def test_another_architecture(self, cards: Cards, monkeypatch: pytest.MonkeyPatch) -> None:
         start(cards, monkeypatch)
         with pytest.raises(UnsupportedError, match="the card here is gfx1200"), hold("gfx942"):
