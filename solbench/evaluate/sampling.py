@@ -224,25 +224,34 @@ class _Rounds:
         return turns
 
 
-def measure_floor(worker: Worker, referee: Referee, count: int, limits: Limits) -> Floor:
-    """Floor of an empty candidate whose worker is loaded and frozen: ``count`` samples on a flushed cache."""
+def measure_floor(worker: Worker, referee: Referee, count: int, limits: Limits, *, hold: bool = True) -> Floor:
+    """Floor of an empty candidate whose worker is loaded and frozen: ``count`` samples on a flushed cache.
+
+    ``hold``: whether samples will be held, see :func:`solbench.evaluate.turns.call_once`.
+    """
     worker.thaw()
     message = {"op": "workload", "slots": [], "size": arena.ALIGNMENT, "heap_bytes": 0, "inputs": [], "outputs": []}
     copies: list[Any] = [[]] * (BATCH_CALLS_MOST - 1)
     worker.send({**message, "scalars": {}, "axes": {}, "handle": None, "copies": copies})
     worker.wait("ready", time.monotonic() + limits.load_s)
     worker.freeze()
-    samples = []
-    for number in range(count + 2):
-        referee.ask({"op": "flush", "times": 1}, limits.reference_s)
-        sample, _ = call_once(worker, referee, number, time.monotonic() + limits.call_s)
-        worker.freeze()
-        samples.append(sample)
+
+    def empty_calls(hold: bool) -> list[Sample]:
+        samples = []
+        for number in range(count + 2):
+            referee.ask({"op": "flush", "times": 1}, limits.reference_s)
+            sample, _ = call_once(worker, referee, number, time.monotonic() + limits.call_s, hold=hold)
+            worker.freeze()
+            samples.append(sample)
+        return samples[2:]
+
+    samples = empty_calls(hold)
+    unheld = empty_calls(False) if referee.on_a_card and hold else []
     found = []
     for number in range(count):
         referee.ask({"op": "flush", "times": 1}, limits.reference_s)
         found.append(call_in_a_row(worker, referee, number, BATCH_CALLS_MOST, time.monotonic() + limits.call_s))
-    return Floor.of(samples[2:], found)
+    return Floor.of(samples, found, unheld)
 
 
 def measure_flush(referee: Referee, limits: Limits) -> float:

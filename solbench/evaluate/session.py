@@ -252,7 +252,8 @@ class Session:
         worker = None
         try:
             worker = self.start(empty_solution(native), memory, trusted=True)
-            return measure_floor(worker, self.referee(), FLOOR_SAMPLES, self.limits)
+            held = self.transport != "host"
+            return measure_floor(worker, self.referee(), FLOOR_SAMPLES, self.limits, hold=held)
         finally:
             if worker is not None:
                 worker.end()
@@ -266,7 +267,9 @@ class Session:
                 floor = self.floor(native)
             except build.BuildFailure:
                 continue
-            found[name] = {"event_s": floor.event_s, "gap_s": floor.gap_s, "call_s": floor.call_s}
+            found[name] = {
+                "event_s": floor.event_s, "gap_s": floor.gap_s, "call_s": floor.call_s, "held_s": floor.held_s,
+            }  # fmt: skip
         return found
 
     def estimate(self, problem: Any, workload: Any, enough_s: float, timeout_s: float) -> float:

@@ -12,7 +12,7 @@ reports. How far apart they may be, and so what a lie could gain, is stated with
 Short calls could hide a whole call in that. So the orchestrator also times batches, up to 16 calls in a row on as many
 values, without coming back in between: what waking and answering cost counts once. A batch agrees with the samples when
 
-    clock_s - floor_s <= calls * median * (1 + 0.15) + gap of an empty call + 0.25 ms + 1.5 * beyond
+    clock_s - floor_s <= calls * median * (1 + 0.15) + waking and answering + 0.25 ms + 1.5 * beyond
 
 where ``beyond`` is what the main thread of the baseline's quickest batch computed beyond the baseline's own samples
 (delivering results, writing them back to memory). What returning results takes is added where the baseline writes in
@@ -31,8 +31,8 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-# A gap may be this many times the gap of an empty call and this much more, or this many times the baseline's longest;
-# and beyond that this share of the time that is reported.
+# Waking and answering may take this many times what they take for an empty call and this much more, or a gap be this
+# many times the baseline's longest; and beyond that this share of the time that is reported.
 GAP_FACTOR, GAP_SLACK_S, NOISE_FACTOR, GAP_SHARE = 2.0, 1e-3, 3.0, 0.05
 # After a call's last event a card may be busy this many times as long as after an empty call's, and this much more, and
 # GAP_SHARE of the call's time: the longer it took, the later the host notices that it is over.
@@ -84,24 +84,37 @@ class Floor:
     """Empty calls, seconds: the median of their event, and the lower quartile of the gap between the witnesses.
 
     ``call_s``: what one more empty call adds to a batch. ``left_s``: median of an empty call's, 0 without a card.
+    ``held_s``: how much of the gap a card was made to wait for, 0 without; nothing waits in a batch.
     """
 
     event_s: float
     gap_s: float
     call_s: float = 0.0
     left_s: float = 0.0
+    held_s: float = 0.0
 
     @classmethod
-    def of(cls, samples: Sequence[Sample], batches: Sequence[BatchSample] = ()) -> Floor:
-        gaps = sorted(sample.gap_s for sample in samples)
-        event_s, gap_s = statistics.median(sample.event_s for sample in samples), gaps[len(gaps) // 4]
-        more = [(batch.clock_s - gap_s - event_s) / (batch.calls - 1) for batch in batches]
+    def of(cls, samples: Sequence[Sample], batches: Sequence[BatchSample] = (), unheld: Sequence[Sample] = ()) -> Floor:
+        """``unheld``: samples for which the card did not wait; none where it never does."""
+        event_s, gap_s = statistics.median(sample.event_s for sample in samples), _quartile_gap(samples)
+        waking_s = min(_quartile_gap(unheld), gap_s) if unheld else gap_s
+        more = [(batch.clock_s - waking_s - event_s) / (batch.calls - 1) for batch in batches]
         left_s = statistics.median(sample.left_s or 0.0 for sample in samples)
-        return cls(event_s, gap_s, max(min(more), 0.0) if more else event_s, left_s)
+        return cls(event_s, gap_s, max(min(more), 0.0) if more else event_s, left_s, gap_s - waking_s)
+
+    @property
+    def waking_s(self) -> float:
+        """What waking a worker and answering takes, the gap of an empty call that nothing waits for."""
+        return self.gap_s - self.held_s
 
     def batch_s(self, calls: int) -> float:
         """Seconds by the clock of a batch of ``calls`` empty calls."""
-        return self.gap_s + self.event_s + (calls - 1) * self.call_s
+        return self.waking_s + self.event_s + (calls - 1) * self.call_s
+
+
+def _quartile_gap(samples: Sequence[Sample]) -> float:
+    gaps = sorted(sample.gap_s for sample in samples)
+    return gaps[len(gaps) // 4]
 
 
 @dataclass(frozen=True)
@@ -118,7 +131,10 @@ class BatchSample:
 
 def agreement(floor: Floor, baseline: Sequence[Sample]) -> float:
     """Seconds by which the witnesses of a short call may be apart: what a candidate could hide at most."""
-    return max(GAP_FACTOR * floor.gap_s + GAP_SLACK_S, NOISE_FACTOR * max(sample.gap_s for sample in baseline))
+    return max(
+        floor.held_s + GAP_FACTOR * floor.waking_s + GAP_SLACK_S,
+        NOISE_FACTOR * max(sample.gap_s for sample in baseline),
+    )
 
 
 def impossible(sample: Sample) -> str | None:
@@ -258,7 +274,7 @@ def batch_calls(floor: Floor, candidate_s: float, slowest_s: float, agreement_s:
     """
     if agreement_s <= BATCH_SLACK_SHARE * candidate_s:
         return 0
-    wanted = (floor.gap_s + BATCH_SLACK_S) / (BATCH_SLACK_SHARE * max(candidate_s, 1e-9))
+    wanted = (floor.waking_s + BATCH_SLACK_S) / (BATCH_SLACK_SHARE * max(candidate_s, 1e-9))
     quick_enough = BATCH_MOST_S / max(slowest_s, 1e-9)
     calls = int(min(math.ceil(max(wanted, 2)), most, BATCH_CALLS_MOST, quick_enough))
     return calls if calls >= 2 else 0
@@ -288,7 +304,7 @@ class BatchJudge:
         baseline_floor_s = baseline_floor.batch_s(calls)
         computed_s = min(batch.clock_s if batch.busy_s is None else batch.busy_s for batch in baseline)
         beyond = max(computed_s - baseline_floor_s - calls * baseline_median_s, 0.0)
-        slack = floor.gap_s + BATCH_SLACK_S + BATCH_FACTOR * beyond + calls * beside_s
+        slack = floor.waking_s + BATCH_SLACK_S + BATCH_FACTOR * beyond + calls * beside_s
         limit_s = slack + BATCH_SHARE * calls * median_s
         stretch = 1 + beyond / (calls * baseline_median_s) if baseline_median_s > 0 else 1.0
         return cls(calls, median_s, floor.batch_s(calls), baseline_floor_s, limit_s, stretch)

@@ -117,6 +117,7 @@ class Report:
             "seconds": round(seconds, 2),
             "candidate_s": [list(part.event_s) for times in timing for part in times.candidate],
             "baseline_s": [list(part.event_s) for times in timing for part in times.baseline],
+            "witness": [label for trace in traces for label in trace.labels if label.startswith("clock witness")],
             "log": traces[-1].log[-800:],
         })  # fmt: skip
         self.write()

@@ -2,7 +2,17 @@ from __future__ import annotations
 
 import pytest
 
-from solbench.evaluate.timing import Floor, Judge, LateJudge, Sample, agreement, delivery_limit, impossible
+from solbench.evaluate.timing import (
+    BatchJudge,
+    BatchSample,
+    Floor,
+    Judge,
+    LateJudge,
+    Sample,
+    agreement,
+    delivery_limit,
+    impossible,
+)
 
 FLOOR = Floor.of([Sample(2e-6, 2e-6 + gap * 1e-6) for gap in (300, 310, 320, 330, 340, 5000, 4000, 4000)])
 QUIET = [Sample(1e-4, 5e-4), Sample(1e-4, 5.5e-4)]
@@ -19,6 +29,23 @@ def test_agreement_follows_the_load() -> None:
     # Twice the floor's gap and a millisecond; three times the baseline's longest gap.
     assert agreement(FLOOR, QUIET) == pytest.approx(1640e-6)
     assert agreement(FLOOR, BUSY) == pytest.approx(12e-3)
+
+
+def test_waiting_that_was_ordered_is_no_slack() -> None:
+    """0.8 ms of which 0.5 ms are the kernel that makes the card wait: 0.5 + 2 * 0.3 + 1 ms, and nothing of it where
+    calls come in a row."""
+    held, unheld = [Sample(2e-6, 802e-6)] * 4, [Sample(2e-6, 302e-6)] * 4
+    floor = Floor.of(held, [BatchSample(16, 317e-6)], unheld)
+    assert floor.gap_s == pytest.approx(800e-6)
+    assert floor.held_s == pytest.approx(500e-6) and floor.waking_s == pytest.approx(300e-6)
+    assert agreement(floor, QUIET) == pytest.approx(2.1e-3)
+    assert floor.call_s == pytest.approx(1e-6) and floor.batch_s(16) == pytest.approx(317e-6)
+    # The same call without the kernel: its batches are held to the same.
+    alone = Floor.of(unheld, [BatchSample(16, 317e-6)])
+    limits = [BatchJudge.of(16, one, 1e-4, one, 1e-4, [BatchSample(16, 2e-3, 1.6e-3)], 0.0) for one in (floor, alone)]
+    assert limits[0].limit_s == pytest.approx(limits[1].limit_s) and alone.held_s == 0.0
+    # A machine that was disturbed meanwhile tells of no waiting, never of less than none.
+    assert Floor.of(unheld, unheld=held).held_s == 0.0
 
 
 @pytest.mark.parametrize(
