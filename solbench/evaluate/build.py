@@ -56,7 +56,7 @@ def build_library(
         compiler = compilers.find(language, arch)
     except compilers.NoCompiler as error:
         raise BuildFailure(Status.UNSUPPORTED, str(error)) from None
-    flags, linking = _flags(solution, compiler)
+    flags, linking = allowed_flags(solution, compiler)
     key = canonical.derived_key(
         "build",
         {
@@ -88,8 +88,17 @@ def language_of(solution: Solution) -> str:
     return native[0] if native else "cpp"
 
 
-def _flags(solution: Solution, compiler: Compiler) -> tuple[list[str], list[str]]:
-    """Flags before and after the sources; an architecture that the solution names takes the place of ours."""
+def units_of(solution: Solution) -> list[str]:
+    """Paths of the sources that are compiled, sorted; the others are included by them."""
+    suffixes = tuple(suffix for language in solution.spec.languages for suffix in SUFFIXES[language])
+    return sorted(source.path for source in solution.sources if source.path.endswith(suffixes))
+
+
+def allowed_flags(solution: Solution, compiler: Compiler) -> tuple[list[str], list[str]]:
+    """Flags before and after the sources; an architecture that the solution names takes the place of ours.
+
+    :class:`BuildFailure` for a flag that is not allowed.
+    """
     options = solution.spec.compile_options
     chosen: dict[str, list[str]] = {}
     for group in ("cflags", "hip_cflags", "cuda_cflags", "ld_flags"):
@@ -109,13 +118,12 @@ def _flags(solution: Solution, compiler: Compiler) -> tuple[list[str], list[str]
 def _compile(
     solution: Solution, compiler: Compiler, flags: list[str], linking: list[str], timeout_s: float, zygote: Zygote
 ) -> bytes:
-    suffixes = tuple(suffix for language in solution.spec.languages for suffix in SUFFIXES[language])
-    units = sorted(source.path for source in solution.sources if source.path.endswith(suffixes))
-    command = [compiler.path, *flags, "-o", "../library.so", *units, *linking]
+    command = [compiler.path, *flags, "-o", "../library.so", *units_of(solution), *linking]
     files = {f"src/{source.path}": source.content.encode() for source in solution.sources}
+    files |= {path: text.encode() for path, text in compiler.files.items()}
     with os.fdopen(os.memfd_create("library", os.MFD_CLOEXEC), "rb") as memory:
         try:
-            worker = zygote.spawn({"command": command}, files, memory.fileno(), trusted=False)
+            worker = zygote.spawn({"commands": [*compiler.before, command]}, files, memory.fileno(), trusted=False)
         except WorkerFailure as error:
             raise BuildFailure(Status.COMPILE_ERROR, error.reason) from None
         try:

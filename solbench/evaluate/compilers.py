@@ -12,10 +12,11 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from solbench import canonical
+from solbench.evaluate import distribution
 
 _DEFINE = r"-D[A-Za-z_][A-Za-z0-9_]*(=[A-Za-z0-9_.+-]*)?"
 _STANDARD = r"-std=(c|gnu)\+\+(11|14|17|20|23)"
@@ -31,11 +32,14 @@ _GXX = re.compile(
     r"|-f(no-)?(openmp(-simd)?|tree-vectorize|tree-slp-vectorize|lto|ipa-pta|prefetch-loop-arrays|peel-loops|split-loops"
     r"|loop-interchange|graphite-identity|loop-nest-optimize|vect-cost-model=[a-z-]+|excess-precision=[a-z]+)"
 )
-_CLANG = re.compile(
+_CLANG_ANY = (
     rf"-O([0-3sz]|fast)?|-g[0-3]?|{_STANDARD}|{_WARNINGS}|{_DEFINE}|{_ARITHMETIC}"
     r"|-f(no-)?gpu-(approx-transcendentals|flush-denormals-to-zero)"
-    r"|-m(no-)?(cumode|wavefrontsize64|unsafe-fp-atomics|tgsplit)|--gpu-max-threads-per-block=[0-9]+"
+    r"|-m(no-)?(cumode|unsafe-fp-atomics|tgsplit)|--gpu-max-threads-per-block=[0-9]+"
 )
+_CLANG = re.compile(rf"{_CLANG_ANY}|-m(no-)?wavefrontsize64")
+# A distribution's headers have the number of lanes as a constant, which is the card's usual one.
+_CLANG_OF_DISTRIBUTION = re.compile(_CLANG_ANY)
 _NVCC = re.compile(
     rf"-O[0-3]|-std=c\+\+(11|14|17|20)|-w|{_DEFINE}|--?(use_fast_math|extra-device-vectorization|restrict)|-lineinfo"
     r"|--?(ftz|prec-div|prec-sqrt|fmad)=(true|false)|--?maxrregcount=[0-9]+|-arch=sm_[0-9]+a?"
@@ -56,7 +60,9 @@ class Compiler:
     """One compiler for one architecture.
 
     ``version`` is its own words without a path; ``digest`` that of its program. ``flags`` come first, ``linking`` after
-    the sources. ``allowed``: for each field of ``compile_options`` that counts, which flags it may hold.
+    the sources. ``allowed``: for each field of ``compile_options`` that counts, which flags it may hold. ``files``
+    (path -> text) are laid below a build's folder, and ``before`` are commands that run there, like the compiler in
+    ``src``, before it does. ``parts``: files and folders beside the program that what it makes depends on.
     """
 
     path: str
@@ -67,6 +73,9 @@ class Compiler:
     linking: tuple[str, ...] = ()
     # What a flag of ``cflags`` is written behind, where the compiler calls another one for the host's code.
     host_prefix: str = ""
+    files: Mapping[str, str] = field(default_factory=dict)
+    before: tuple[tuple[str, ...], ...] = ()
+    parts: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -123,16 +132,26 @@ def _hip(arch: str) -> Compiler:
     if path is None:
         raise NoCompiler(
             "no HIP compiler: neither hipcc nor clang with HIP's headers is installed "
-            "(ROCm's hip-dev and rocm-llvm; or apt-get install clang-19 lld-19 clang-tools-19 libamdhip64-dev "
-            "rocm-device-libs)"
+            f"(ROCm's hip-dev and rocm-llvm; or apt-get install {distribution.PACKAGES})"
         )
     flags = ["-x", "hip", f"--offload-arch={arch}", "--no-offload-compress", "-O3", "-std=c++17", "-shared", "-fPIC"]
     if root is None:
-        flags += _rocm_of_distribution(path, arch)
-    elif os.path.basename(path) != "hipcc":
+        try:
+            added = distribution.supplement(path, arch)
+        except distribution.Incomplete as error:
+            raise NoCompiler(str(error)) from None
+        return Compiler(
+            path, *_identity(path), (*flags, *added.flags), _hip_flags(_CLANG_OF_DISTRIBUTION),
+            files=added.files, before=added.before, parts=added.parts,
+        )  # fmt: skip
+    if os.path.basename(path) != "hipcc":
         flags += [f"--rocm-path={root}"]
-    allowed = {"cflags": _CLANG, "hip_cflags": _CLANG, "ld_flags": _DEVICE_LIBRARIES}
-    return Compiler(path, *_identity(path), tuple(flags), allowed)
+    parts = (os.path.join(root, "include", "hip"), os.path.join(root, "amdgcn", "bitcode"))
+    return Compiler(path, *_identity(path), tuple(flags), _hip_flags(_CLANG), parts=parts)
+
+
+def _hip_flags(pattern: re.Pattern[str]) -> dict[str, re.Pattern[str]]:
+    return {"cflags": pattern, "hip_cflags": pattern, "ld_flags": _DEVICE_LIBRARIES}
 
 
 def _hip_programs() -> Iterator[tuple[str, str | None]]:
@@ -144,19 +163,10 @@ def _hip_programs() -> Iterator[tuple[str, str | None]]:
     for program in ("hipcc", "amdclang++"):
         if path := shutil.which(program):
             yield path, os.path.dirname(os.path.dirname(path))
-    if os.path.exists("/usr/include/hip/hip_runtime.h"):
+    if distribution.installed():
         for program in (*(f"clang++-{version}" for version in range(30, 16, -1)), "clang++"):
             if path := shutil.which(program):
                 yield path, None
-
-
-def _rocm_of_distribution(path: str, arch: str) -> list[str]:
-    """Where a distribution's clang finds HIP and the device library, which has one file an architecture."""
-    number = arch.removeprefix("gfx")
-    for place in sorted(Path("/usr/lib").glob("*/amdgcn/bitcode")):
-        if (place / f"oclc_isa_version_{number}.bc").is_file():
-            return ["--rocm-path=/usr", f"--rocm-device-lib-path={place}"]
-    raise NoCompiler(f"{path}: the device library of this distribution has nothing for {arch}; install ROCm's own")
 
 
 def _nvcc(arch: str) -> Compiler:

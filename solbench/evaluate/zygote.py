@@ -119,8 +119,8 @@ def _child(channel: socket.socket, fds: list[int], message: dict[str, Any]) -> N
         )  # fmt: skip
         # A candidate that is killed has its log whole.
         sys.stdout = os.fdopen(1, "w", buffering=1, encoding="utf-8", errors="replace", closefd=False)
-        if "command" in config:
-            os._exit(_build(config["command"], memory))
+        if "commands" in config:
+            os._exit(_build(config["commands"], memory))
         worker.serve(socket.socket(fileno=control), memory, config)
     except BaseException:  # noqa: BLE001 (the fork must not run on in the zygote's loop)
         os.write(2, traceback.format_exc().encode())
@@ -142,13 +142,15 @@ def _write_files(folder: str, sizes: dict[str, int], contents: int) -> None:
                 file.write(source.read(size))
 
 
-def _build(command: list[str], memory: int) -> int:
-    """Run the compiler in ``src`` and put ``library.so``, if it made one, into the memory file; its exit code."""
-    code = subprocess.call(command, cwd="src")
-    if code == 0:
-        with open("library.so", "rb") as library, os.fdopen(memory, "wb") as target:
-            shutil.copyfileobj(library, target)
-    return code
+def _build(commands: list[list[str]], memory: int) -> int:
+    """Run commands in ``src``, the compiler last, and put ``library.so`` into the memory file; exit code of the first
+    that fails."""
+    for command in commands:
+        if code := subprocess.call(command, cwd="src"):
+            return code
+    with open("library.so", "rb") as library, os.fdopen(memory, "wb") as target:
+        shutil.copyfileobj(library, target)
+    return 0
 
 
 def _close_all_but(kept: set[int]) -> None:

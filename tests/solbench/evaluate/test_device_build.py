@@ -211,7 +211,7 @@ def test_forbidden_flags(language: str, tmp_path: Path, only_fakes: Path) -> Non
     for group in ("cflags", ours, "ld_flags"):
         for flag in FORBIDDEN[group]:
             with pytest.raises(build.BuildFailure, match="not an allowed flag") as caught:
-                build._flags(solution(language, **{group: [flag]}), compiler)
+                build.allowed_flags(solution(language, **{group: [flag]}), compiler)
             assert caught.value.status is Status.COMPILE_ERROR, flag
 
 
@@ -230,6 +230,6 @@ def test_allowed_flags(language: str, only_fakes: Path) -> None:
     arch = {"hip_cpp": "gfx1200", "cuda_cpp": "sm_90"}[language]
     fake(only_fakes, {"hip_cpp": "hipcc", "cuda_cpp": "nvcc"}[language], arch)
     options = ALLOWED[language]
-    before, after = build._flags(solution(language, **options), compilers.find(language, arch))
+    before, after = build.allowed_flags(solution(language, **options), compilers.find(language, arch))
     assert all(flag in before + after for flags in options.values() for flag in flags)
     assert f"-arch={arch}" in before or f"--offload-arch={arch}" in before

@@ -1,0 +1,183 @@
+"""Device code of hip_cpp solutions: with the compiler that is here, and what is said where it does not compile."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from solbench.code import elf
+from solbench.code.hip import HipCode, compile_hip, kernel_names
+from solbench.device import codeobject
+from solbench.evaluate import compilers
+from solbench.evaluate.build import BuildFailure, build_library
+from solbench.evaluate.session import Session
+from solbench.model.solution import Solution
+from solbench.model.trace import Status
+
+SOURCE = """\
+#include <hip/hip_runtime.h>
+#include "scale.h"
+__global__ void __launch_bounds__(128) shift(const float* x, float* y, int n) {
+  int i = blockIdx.x * 128 + threadIdx.x;
+  if (i < n) y[i] = scale(x[i]) + __shfl_xor(x[i], 1);
+}
+extern "C" void run(const float* x, float* y, long n) { shift<<<(n + 127) / 128, 128>>>(x, y, n); }
+"""
+HEADER = "__device__ inline float scale(float x) { return expf(x); }\n"
+
+
+def solution(source: str = SOURCE, *, more: dict[str, str] | None = None, **options: Any) -> Solution:
+    texts = {"main.hip": source, "scale.h": HEADER, **(more or {})}
+    spec = {
+        "languages": ["hip_cpp"], "entry_point": "main.hip::run", "binding": "c", "target_hardware": ["gfx1200"],
+        "destination_passing_style": True, "compile_options": options,
+    }  # fmt: skip
+    sources = [{"path": path, "content": text} for path, text in texts.items()]
+    return Solution.load({"name": "s", "definition": "d", "author": "a", "spec": spec, "sources": sources}, "test")
+
+
+def found(arch: str) -> bool:
+    try:
+        compilers.find("hip_cpp", arch)
+    except compilers.NoCompiler:
+        return False
+    return True
+
+
+needs_compiler = pytest.mark.skipif(not found("gfx1200"), reason="no HIP compiler here")
+
+
+@pytest.fixture(scope="module")
+def compiled() -> HipCode:
+    return compile_hip(solution(), "gfx1200", 120)
+
+
+@needs_compiler
+def test_code_object_and_assembly(compiled: HipCode) -> None:
+    (unit,) = compiled.units
+    assert codeobject.arch(unit.code, "code") == "gfx1200"
+    assert unit.source == "main.hip"
+    assert compiled.kernels == unit.kernels == ("_Z5shiftPKfPfi",)
+    assert re.search(r"\.max_flat_workgroup_size: 128$", unit.assembly, re.MULTILINE)
+    assert re.search(r"\.wavefront_size: +32$", unit.assembly, re.MULTILINE)
+    assert re.search(r"\bv_exp_f32", unit.assembly)
+    assert compiled.compiler["version"] and all(text for text in compiled.compiler.values())
+
+
+@needs_compiler
+def test_the_same_bytes_in_another_folder(compiled: HipCode, tmp_path: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        again = compile_hip(solution(), "gfx1200", 120, tmp_path)
+    finally:
+        os.umask(before)
+    assert again == compiled
+    assert list(tmp_path.iterdir()) == []
+
+
+@needs_compiler
+@pytest.mark.slow
+def test_the_same_bytes_with_debug_information(tmp_path: Path) -> None:
+    folders = [tmp_path / "a", tmp_path / "longer" / "name"]
+    for folder in folders:
+        folder.mkdir(parents=True)
+    source = SOURCE.replace("if (i < n)", 'if (n < 0) printf("%s", __FILE__);\n  if (i < n)')
+    one, other = (compile_hip(solution(source, cflags=["-g"]), "gfx1200", 120, folder) for folder in folders)
+    assert one == other
+    assert str(tmp_path).encode() not in one.units[0].code
+
+
+@needs_compiler
+@pytest.mark.slow
+def test_it_is_what_the_library_holds(compiled: HipCode, tmp_path: Path) -> None:
+    """Machine code of the library that a card would load; the object differs in the name of one empty symbol."""
+    with Session(cache=tmp_path) as session:
+        library = build_library(solution(), 120, session.zygote(torch=False), tmp_path, arch="gfx1200")
+    sections = elf.sections(compiled.units[0].code, "code")
+    text = next(section.content for section in sections if section.name == ".text")
+    assert len(text) > 64 and text in library
+
+
+@needs_compiler
+@pytest.mark.slow
+def test_a_code_object_a_source() -> None:
+    other = "#include <hip/hip_runtime.h>\n__global__ void second(float* y) { *y = 1; }\n"
+    built = compile_hip(solution(more={"second.hip": other}), "gfx942", 120)
+    assert [unit.source for unit in built.units] == ["main.hip", "second.hip"]
+    assert built.kernels == ("_Z5shiftPKfPfi", "_Z6secondPf")
+    assert {codeobject.arch(unit.code, unit.source) for unit in built.units} == {"gfx942"}
+    assert ".wavefront_size: 64" in re.sub(" +", " ", built.units[0].assembly)
+
+
+def refused(candidate: Solution, arch: str = "gfx1200", timeout_s: float = 120) -> BuildFailure:
+    with pytest.raises(BuildFailure) as caught:
+        compile_hip(candidate, arch, timeout_s)
+    assert "\n" not in caught.value.reason
+    return caught.value
+
+
+@needs_compiler
+def test_sources_that_do_not_compile() -> None:
+    failure = refused(solution(SOURCE.replace("scale(x[i])", "nothing(x[i])")))
+    assert failure.status is Status.COMPILE_ERROR
+    assert "main.hip:5" in failure.reason and "nothing" in failure.reason and "/tmp" not in failure.log
+
+
+@needs_compiler
+def test_a_compiler_that_crashes() -> None:
+    failure = refused(solution("#pragma clang __debug crash\n" + SOURCE))
+    assert failure.status is Status.COMPILE_ERROR
+    assert "ended with" in failure.reason
+
+
+@needs_compiler
+def test_more_than_the_time_limit() -> None:
+    source = SOURCE.replace("if (i < n)", "for (;;) {\n#pragma clang loop unroll(full)\n"
+                            "for (int k = 0; k < 4000000; k++) y[k * i] = x[k] * y[i];}\nif (i < n)")  # fmt: skip
+    failure = refused(solution(source), timeout_s=4)
+    assert failure.status is Status.COMPILE_ERROR
+    assert "within the limit of 4 s" in failure.reason
+
+
+@needs_compiler
+def test_a_source_may_not_read_what_is_not_its_own(tmp_path: Path) -> None:
+    secret = tmp_path / "secret.h"
+    secret.write_text("#error seen\n")
+    failure = refused(solution(f'#include "{secret}"\n' + SOURCE))
+    assert "seen" not in failure.log and "file not found" in failure.log
+
+
+@needs_compiler
+def test_a_flag_that_is_not_allowed() -> None:
+    failure = refused(solution(hip_cflags=["-fgpu-rdc"]))
+    assert failure.status is Status.COMPILE_ERROR and "-fgpu-rdc" in failure.reason
+
+
+def test_an_unknown_architecture() -> None:
+    failure = refused(solution(), "gfx9999")
+    assert failure.status is Status.UNSUPPORTED and "gfx1200" in failure.reason
+
+
+def test_another_language() -> None:
+    fields = solution().as_dict()
+    fields["spec"] |= {"languages": ["cpp"], "entry_point": "main.cpp::run"}
+    fields["sources"][0]["path"] = "main.cpp"
+    failure = refused(Solution.load(fields, "test"))
+    assert failure.status is Status.UNSUPPORTED and "hip_cpp" in failure.reason
+
+
+def test_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compilers, "_hip_programs", lambda: iter(()))
+    failure = refused(solution())
+    assert failure.status is Status.UNSUPPORTED
+    for package in ("clang-22", "lld-22", "libamdhip64-dev", "rocm-device-libs"):
+        assert package in failure.reason
+
+
+def test_names_of_kernels() -> None:
+    text = "\t.amdhsa_kernel b\n\t.end_amdhsa_kernel\n  .amdhsa_kernel a_1\n; .amdhsa_kernel no\n"
+    assert kernel_names(text) == ("b", "a_1")
