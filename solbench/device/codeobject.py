@@ -11,6 +11,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
+from solbench.code import elf
 from solbench.device.card import Card
 from solbench.errors import InputError, UnsupportedError
 
@@ -24,6 +25,7 @@ _MACH = {
     0x36: "gfx1030", 0x41: "gfx1100", 0x46: "gfx1101", 0x47: "gfx1102", 0x44: "gfx1103", 0x43: "gfx1150",
     0x4A: "gfx1151", 0x55: "gfx1152", 0x58: "gfx1153", 0x48: "gfx1200", 0x4E: "gfx1201",
 }  # fmt: skip
+ARCHITECTURES = tuple(_MACH.values())
 
 
 def arch(code: bytes, where: str) -> str:
@@ -55,7 +57,7 @@ def library_archs(library: bytes, where: str) -> tuple[str, ...]:
     :class:`InputError` for a library or a bundle that is not as described above.
     """
     try:
-        sections = dict(_sections(library, where))
+        sections = {section.name: section.content for section in elf.sections(library, where)}
         hip = _bundled(sections.get(".hip_fatbin", b""), where)
         cuda = _fatbins(sections.get(".nv_fatbin", b""), where)
         return tuple(sorted({*hip, *cuda}))
@@ -68,20 +70,6 @@ def require_library_arch(library: bytes, where: str, wanted: str) -> None:
     built = library_archs(library, where)
     if built and wanted not in built:
         raise InputError(where, f"compiled for {', '.join(built)}, but the card is {wanted}; compile it for the card")
-
-
-def _sections(library: bytes, where: str) -> Iterator[tuple[str, bytes]]:
-    """Names and contents of the sections of a 64-bit ELF file."""
-    if library[:6] != b"\x7fELF\x02\x01":
-        raise InputError(where, "not a 64-bit little-endian ELF file")
-    (table,) = struct.unpack_from("<Q", library, 40)
-    size, count, names = struct.unpack_from("<HHH", library, 58)
-    headers = [struct.unpack_from("<IIQQQQ", library, table + number * size) for number in range(count)]
-    strings = headers[names][4] if names < count else 0
-    for name, kind, _, _, offset, length in headers:
-        if kind != 8:  # SHT_NOBITS has none
-            text = library[strings + name : library.find(b"\0", strings + name)]
-            yield text.decode("ascii", "replace"), library[offset : offset + length]
 
 
 def _bundled(section: bytes, where: str) -> Iterator[str]:

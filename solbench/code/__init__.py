@@ -1,0 +1,8 @@
+"""What a candidate becomes on a card that is not here: code objects, and what they show without being run.
+
+Compiling: ``recording`` (host code run once on tensors without data), ``compiling``, ``targets``.
+
+Evidence, with the standard library alone: ``elf``, ``msgpack`` and ``kernels`` read what a code object declares,
+``assembly`` and ``loops`` the compiler's text, ``machine_code`` and ``opcodes`` the instructions themselves,
+``agreement`` compares the two. ``mix``, ``occupancy`` and ``findings`` derive from them; ``evidence`` puts it together.
+"""
