@@ -113,6 +113,44 @@ def test_a_code_object_a_source() -> None:
     assert ".wavefront_size: 64" in re.sub(" +", " ", built.units[0].assembly)
 
 
+MANY = """\
+#include <hip/hip_runtime.h>
+#include <hip/hip_fp16.h>
+__device__ float kept[4];
+__device__ static int counted;
+__global__ void many(const float* x, float* y, __half* h, __half2* p, float* all) {
+  __shared__ float lines[256];
+  int i = threadIdx.x;
+  lines[i] = x[i];
+  __syncthreads();
+  y[i] = lines[255 - i] + sinf(x[i]) + powf(x[i], y[i]) + erff(y[i]) + rsqrtf(x[i]) + kept[i & 3];
+  h[i] = hrcp(h[i]);
+  p[i] = h2rcp(p[i]);
+  __threadfence_block();
+  __threadfence();
+  __threadfence_system();
+  atomicAdd(all, __shfl_down(y[i], 4));
+  atomicAdd(&counted, __popcll(__ballot(x[i] > 0)));
+}
+"""
+
+
+@needs_compiler
+@pytest.mark.slow
+@pytest.mark.parametrize("arch", ["gfx1200", "gfx942", "gfx1030"])
+def test_what_headers_and_device_library_offer(arch: str) -> None:
+    (unit,) = compile_hip(solution(MANY, more={"main.hip": MANY}), arch, 120).units
+    assert unit.kernels == ("_Z4manyPKfPfP6__halfP7__half2S1_",)
+    assert len(re.findall(r"\bs_barrier(?:_wait)?\b", unit.assembly)) == 1
+    assert len(re.findall(r"\bv_rcp_f16", unit.assembly)) == 3
+    undefined = [
+        symbol.name
+        for symbol in elf.symbols(elf.sections(unit.code, "code"), "code")
+        if symbol.section == elf.UNDEFINED
+    ]
+    assert [name for name in undefined if name] == []
+
+
 def refused(candidate: Solution, arch: str = "gfx1200", timeout_s: float = 120) -> BuildFailure:
     with pytest.raises(BuildFailure) as caught:
         compile_hip(candidate, arch, timeout_s)
