@@ -17,6 +17,7 @@ from solbench.errors import SolbenchError
 # verb: (attribute of solbench.cli.<verb>, one line for the overview)
 VERBS = {
     "evaluate": "Check and time one solution of a problem on a target.",
+    "compile": "Show what a candidate becomes on gfx1200, without the card.",
     "analyze": "Derive the bound of a problem, or of a plain PyTorch file, on a target.",
     "measure": "Measure a corpus on this machine into a measurement set.",
     "measurements": "Put measurement sets together.",

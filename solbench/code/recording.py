@@ -42,7 +42,14 @@ _DOT = re.compile(rf"\btt\.dot\b.*: *{_OF} *\* *{_OF} *-> *{_OF}")
 
 
 class CompileFault(Exception):
-    """Triton did not compile a kernel: its name and what Triton said."""
+    """Triton did not compile a kernel: its name and what Triton said in one line; ``log`` is all of it."""
+
+    def __init__(self, kernel: str, log: str) -> None:
+        said = [line.strip() for line in log.splitlines() if line.strip()] or ["no reason"]
+        # "at 2:9:", some lines of the source, and then what is wrong with them.
+        place = said[0].rstrip(":") if said[0].startswith("at ") else ""
+        super().__init__(f"{kernel}: {said[-1]} ({place} of its source)" if place else f"{kernel}: {said[0]}")
+        self.log = log
 
 
 def records(request: Mapping[str, Any], folder: Path) -> Iterator[dict[str, Any]]:
@@ -261,8 +268,7 @@ def _install(recorder: _Recorder, arch: str, device: Mapping[str, Any]) -> None:
         try:
             return compile_kernel(src, *args, **kwargs)
         except Exception as error:
-            text = str(error).strip() or type(error).__name__
-            raise CompileFault(f"{src.name}: {text}") from error
+            raise CompileFault(src.name, str(error).strip() or type(error).__name__) from error
 
     generator.__init__ = placed
     triton.compiler.compile = compiling
@@ -400,9 +406,9 @@ def _load(sources: Mapping[str, str], entry: str) -> Callable[..., Any]:
 
 
 def _fault(error: BaseException) -> list[str]:
-    kind = "compile" if isinstance(error, CompileFault) else "host"
-    text = str(error).strip()
-    first = text.splitlines()[0] if text else ""
-    reason = first if kind == "compile" else f"{type(error).__name__}: {first}" if first else type(error).__name__
-    log = text if kind == "compile" else traceback.format_exc(limit=-6)
-    return [kind, reason[:MAX_REASON], log[-MAX_LOG:]]
+    """Whether compiling failed or the host's code, why in one line, and the last lines of all that was said."""
+    if isinstance(error, CompileFault):
+        return ["compile", str(error)[:MAX_REASON], error.log[-MAX_LOG:]]
+    text = (str(error).strip().splitlines() or [""])[0]
+    reason = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return ["host", reason[:MAX_REASON], traceback.format_exc(limit=-6)[-MAX_LOG:]]
