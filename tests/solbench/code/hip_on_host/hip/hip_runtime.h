@@ -144,6 +144,8 @@ void launch(Kernel kernel, dim3 grid, dim3 block, Arguments... arguments) {
   on_host::launch([](auto... passed) { kernel(passed...); }, grid, block, __VA_ARGS__)
 
 static inline void __syncthreads() { on_host::yield(on_host::At::BARRIER); }
+static inline void __builtin_amdgcn_s_barrier() { on_host::yield(on_host::At::BARRIER); }
+static inline void __builtin_amdgcn_fence(int, const char*, ...) {}  // lanes see what others have written at once
 
 namespace on_host {
 inline int from(int value, int mask) {

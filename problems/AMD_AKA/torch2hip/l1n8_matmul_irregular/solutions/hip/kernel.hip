@@ -32,6 +32,13 @@ __device__ inline half8 eight(const _Float16* p, int count) {
   return values;
 }
 
+// A barrier for what is in LDS: loads from memory may still be under way behind it.
+__device__ inline void lds_barrier() {
+  __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup", "local");
+  __builtin_amdgcn_s_barrier();
+  __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup", "local");
+}
+
 struct Step {
   half8 a[2];  // rows r and r + 32 of A
   half8 b[2];  // rows k and k + 1 of B
@@ -76,7 +83,7 @@ __global__ void __launch_bounds__(THREADS) matmul(const _Float16* __restrict__ a
       const _Float16 pair[2] = {step.b[0][i], step.b[1][i]};
       __builtin_memcpy(columns + (b_n + i) * PITCH + group * 8 + b_k % 8, pair, sizeof pair);
     }
-    __syncthreads();
+    lds_barrier();
     if (k0 + STEP < k) step = fetched(k0 + STEP);
 #pragma unroll
     for (int part = 0; part < STEP / 16; part++) {
@@ -92,7 +99,7 @@ __global__ void __launch_bounds__(THREADS) matmul(const _Float16* __restrict__ a
         for (int j = 0; j < 2; j++)
           sums[i][j] = __builtin_amdgcn_wmma_f32_16x16x16_f16_w32_gfx12(of_b[j], of_a[i], sums[i][j]);
     }
-    __syncthreads();
+    lds_barrier();
   }
 
 #pragma unroll
