@@ -133,7 +133,9 @@ def test_matrix_product_of_any_size(tmp_path: Path) -> None:
     """Small whole numbers: products and sums are exact in every format, so nothing may differ."""
     run = on_host(problem_named("l1n8_matmul_irregular"), tmp_path)
     draw = torch.Generator().manual_seed(1)
-    for m, k, n in [(1, 1, 1), (64, 32, 64), (65, 33, 63), (3, 100, 130), (128, 7, 9), (17, 64, 8)]:
+    small = [(1, 1, 1), (65, 33, 63), (3, 100, 130), (128, 7, 9), (17, 64, 8), (64, 31, 64)]
+    large = [(64, 32, 64), (65, 33, 65), (100, 95, 127), (129, 64, 130), (64, 63, 191)]
+    for m, k, n in small + large:
         a = torch.randint(-4, 5, (m, k), generator=draw).half()
         b = torch.randint(-4, 5, (k, n), generator=draw).half()
         c = torch.full((m * n + 64,), float("nan"), dtype=torch.float16)
