@@ -65,6 +65,8 @@ def sections(file: bytes, where: str) -> tuple[Section, ...]:
             raise InputError(where, f"more than {MAX_SECTIONS} sections")
         if count and entry < 64:
             raise InputError(where, f"section headers of {entry} bytes; they have 64")
+        if table + count * entry > len(file):
+            raise InputError(where, "an ELF file that ends early")
         headers = [struct.unpack_from("<IIQQQQI", file, table + number * entry) for number in range(count)]
     except struct.error:
         raise InputError(where, "an ELF file that ends early") from None

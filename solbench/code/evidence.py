@@ -127,7 +127,7 @@ def _loops(examined: Examined) -> list[dict[str, Any]]:
     for number, loop in enumerate(examined.flow.loops):
         body = tuple(examined.instructions(loop.blocks))
         header = next(examined.instructions([loop.header]))
-        lines: Counter[str] = Counter(f"{i.source[0]}:{i.source[1]}" for i in body if i.source)
+        lines = sorted({instruction.source for instruction in body if instruction.source})
         found.append(
             {
                 "line": header.line,
@@ -138,7 +138,7 @@ def _loops(examined: Examined) -> list[dict[str, Any]]:
                 "trips": examined.trips[number],
                 "instructions": len(body),
                 "engines": dict(examined.mix.per_iteration[number]),
-                "source": sorted(lines),
+                "source": [f"{file}:{line}" for file, line in lines],
             }
         )
     return found

@@ -32,6 +32,7 @@ _OPERANDS: Final = {
     "f8E4M3FN": "fp8", "fp8e4nv": "fp8", "f8E5M2": "bf8", "fp8e5": "bf8",
 }  # fmt: skip
 _MULTIPLY_ADD = re.compile(r"v_(dual_)?(pk_)?(fma|fmac|fma_mix|dot\d\w*|dot2acc|mad|mul_lo|mul|fmaak|fmamk)\w*_")
+_COUNT = re.compile(r"0x[0-9a-f]{1,4}|0|[1-9]\d{0,4}")
 _WORK = ("wmma", "valu", "lds", "scratch", "global_store", "global_atomic", "flat_store", "flat_atomic")
 
 
@@ -97,8 +98,11 @@ def _no_wmma(examined: Examined) -> Iterator[Finding]:
         if have:
             text += f" of {form}: it runs on WMMA of {', '.join(sorted(have))} or on the VALU"
         else:
-            text += ": it runs on the VALU; give every dot at least 16 rows, columns and products"
+            text += ": it runs on the VALU"
         yield finding("no-wmma", "slow", text, _deepest(examined, _is_multiply_add))
+    if any(dot[:2] == ("f32", "f32") for dot in examined.launch.dots or ()) and not have:
+        text = "a dot of f32 and f32 runs on the VALU, as gfx12 has no WMMA for it: operands of 16 bits would use WMMA"
+        yield finding("f32-dot", "note", text, _deepest(examined, _is_multiply_add))
 
 
 def _narrow(examined: Examined) -> Iterator[Finding]:
@@ -148,7 +152,9 @@ def _few_waves(examined: Examined) -> Iterator[Finding]:
     held = examined.occupancy
     if held.groups and held.waves_per_simd < FEW_WAVES:
         by = " and ".join(held.limited_by)
-        amounts = f"{examined.kernel.vgprs} VGPRs; {examined.lds_bytes} bytes of LDS; waves of a work-group: {held.waves_per_group}"
+        amounts = (
+            f"{examined.kernel.vgprs} VGPRs; LDS {examined.lds_bytes} bytes; waves a group: {held.waves_per_group}"
+        )
         text = f"{held.waves_per_simd} of {limits.WAVES_PER_SIMD} waves a SIMD, limited by {by} ({amounts})"
         yield finding("low-occupancy", "note", text)
 
@@ -180,7 +186,9 @@ def _waits_at_once(body: Sequence[Instruction]) -> list[Instruction]:
         if used in ("global_load", "flat_load"):
             pending.append((instruction, work))
         elif instruction.mnemonic.startswith("s_wait_loadcnt"):
-            left = int(instruction.operands[0], 0) if instruction.operands else 0
+            if not instruction.operands or not _COUNT.fullmatch(instruction.operands[0]):
+                return []
+            left = int(instruction.operands[0], 0)
             if instruction.mnemonic == "s_wait_loadcnt_dscnt":
                 left >>= 8
             done = pending[: max(0, len(pending) - left)]

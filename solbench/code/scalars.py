@@ -29,7 +29,7 @@ State = dict[str, Value]
 _BITS: Final = 0xFFFFFFFF
 _RANGE = re.compile(r"s\[(\d{1,3}):(\d{1,3})\]")
 _SINGLE = re.compile(r"s\d{1,3}|vcc_lo|vcc_hi|m0|ttmp\d{1,2}")
-_NUMBER = re.compile(r"-?\d{1,10}|0x[0-9a-f]{1,8}")
+_NUMBER = re.compile(r"0|-?[1-9]\d{0,9}|0x[0-9a-f]{1,8}")
 # Scalar instructions that leave SCC alone, besides loads, waits, branches and moves of 64 bits.
 _KEEP_SCC = re.compile(
     r"s_(mov|movk|cmov|cmovk|cselect|mul|mulk|load|buffer_load|wait|nop|delay|clause|branch|cbranch|pack|sext|getreg"
@@ -49,6 +49,10 @@ def signed(value: int) -> int:
 _COMPARE: Final[dict[str, Callable[[int, int], bool]]] = {
     "eq": lambda a, b: a == b, "lg": lambda a, b: a != b, "gt": lambda a, b: a > b, "ge": lambda a, b: a >= b,
     "lt": lambda a, b: a < b, "le": lambda a, b: a <= b,
+}  # fmt: skip
+# Result of a register and a constant of 16 bits with sign.
+_SHORT: Final[dict[str, Callable[[int, int], int]]] = {
+    "s_movk_i32": lambda a, b: b, "s_addk_co_i32": lambda a, b: a + b, "s_mulk_i32": lambda a, b: a * b,
 }  # fmt: skip
 # Result of two 32-bit operands; SCC becomes "the result is not 0" (True), unknown (False) or stays (None).
 _BINARY: Final[dict[str, tuple[Callable[[int, int], int], bool | None]]] = {
@@ -129,14 +133,14 @@ def _interpreted(step: Step, state: State) -> State:
     if not operands or len(step.written) < 1 or not _SINGLE.fullmatch(operands[0]):
         return _wide(step, state)
     result = operands[0]
-    if name in ("s_mov_b32", "s_movk_i32") and len(operands) == 2:
+    if name == "s_mov_b32" and len(operands) == 2:
         value = _value(operands[1], state)
         return {} if value is None else {result: value}
-    if name in ("s_addk_co_i32", "s_mulk_i32") and len(operands) == 2:
-        first, second = state.get(result), _value(operands[1], state)
-        if isinstance(first, int) and isinstance(second, int):
-            return {result: (first + second if name == "s_addk_co_i32" else first * second) & _BITS}
-        return {}
+    if name in _SHORT and len(operands) == 2 and _NUMBER.fullmatch(operands[1]):
+        first = state.get(result)
+        if name != "s_movk_i32" and not isinstance(first, int):
+            return {}
+        return {result: _SHORT[name](first if isinstance(first, int) else 0, _signed16(operands[1])) & _BITS}
     if name == "s_cselect_b32" and len(operands) == 3 and "scc" in state:
         value = _value(operands[1 if state["scc"] else 2], state)
         return {} if value is None else {result: value}
@@ -186,6 +190,11 @@ def _value(operand: str, state: Mapping[str, Value]) -> Value | None:
     if _NUMBER.fullmatch(operand):
         return int(operand, 0) & _BITS
     return state.get(operand)
+
+
+def _signed16(operand: str) -> int:
+    value = int(operand, 0) & 0xFFFF
+    return value - (value >> 15 << 16)
 
 
 def registers(operand: str) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from solbench.code.scalars import State, Step, run, steps, taken
 
 # Iterations of one loop, steps of all loops together, and rounds over all blocks; beyond them nothing is known.
 MAX_TRIPS = 100_000
-MAX_STEPS = 2_000_000
+MAX_STEPS = 1_000_000
 MAX_ROUNDS = 64
 
 
