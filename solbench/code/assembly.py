@@ -15,8 +15,9 @@ from solbench.errors import InputError
 
 MAX_BYTES = 64 << 20
 MAX_INSTRUCTIONS = 1_000_000
+MAX_NAME = 200
 _LABEL = re.compile(r"([A-Za-z_.$][\w.$@]*):\s*(.*)")
-_OPERATION = re.compile(r"([a-z][a-z0-9_]*)(?:\s+(.*))?")
+_OPERATION = re.compile(r"([a-z][a-z0-9_]{0,63})(?:\s+(.*))?")
 _FILE = re.compile(r'\.file\s+(\d+)\s+"([^"]*)"(?:\s+"([^"]*)")?')
 _LOCATION = re.compile(r"\.loc\s+(\d+)\s+(\d+)\b")
 _FUNCTION = re.compile(r"\.type\s+([\w.$@]+),\s*@function")
@@ -170,5 +171,5 @@ def _files(lines: list[str]) -> dict[str, str]:
     for line in lines:
         match = _FILE.match(line.strip())
         if match:
-            found[match[1]] = (match[3] or match[2]).replace("\\", "/").rsplit("/", 1)[-1]
+            found[match[1]] = (match[3] or match[2]).replace("\\", "/").rsplit("/", 1)[-1][:MAX_NAME]
     return found

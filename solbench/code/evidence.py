@@ -6,12 +6,12 @@ Pure standard library, so that a verifier derives the same from the same bytes. 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from solbench.code import agreement, assembly, kernels, loops, machine_code, mix, trips
 from solbench.code.examined import Examined, Launch
-from solbench.code.findings import Finding, finding, findings
+from solbench.code.findings import Finding, finding, findings, limit_findings
 from solbench.code.occupancy import occupancy
 from solbench.device import codeobject
 from solbench.errors import InputError
@@ -29,8 +29,9 @@ def evidence(code: bytes, assembly_text: str, kernel: str, launch: Launch, targe
 
     JSON values, schema ``solbench.kernel.v1``: ``resources`` as declared, ``occupancy``, ``code`` (instructions read
     from the code object itself, and whether the text agrees), ``loops``, ``mix``, ``waits``, ``findings``, and
-    ``failures``: texts of the findings that keep the kernel from being launched on ``target``. Code for an architecture
-    that is not gfx12 has its resources and that failure; the rest is null.
+    ``failures``: texts of the findings that keep the kernel from being launched on ``target``. Where text and code
+    disagree, nothing is said of the program (``loops``, ``mix``, ``waits`` are null); code for an architecture that is
+    not gfx12 has its ``resources`` alone.
 
     :class:`InputError` for bytes or text that are not what they should be, ``UnsupportedError`` for an architecture
     without a name.
@@ -60,12 +61,15 @@ def evidence(code: bytes, assembly_text: str, kernel: str, launch: Launch, targe
         **dict.fromkeys(_NOTHING),
     }
     if arch in GFX12:
-        examined, read = _examine(held, declared, assembly_text, launch, where)
+        examined, compared, read = _examine(held, declared, assembly_text, launch, where)
         found |= read
-        if read["code"]["fault"]:
-            text = f"the assembly is not what the code object holds: {read['code']['fault']}"
+        if compared.fault is None:
+            found |= {"loops": _loops(examined), "mix": _mix(examined.mix), "waits": _waits(examined.function)}
+            gates.extend(findings(examined))
+        else:
+            text = f"the assembly is not what the code object holds: {compared.fault}"
             gates.append(finding("agreement", "fails launch", text))
-        gates.extend(findings(examined))
+            gates.extend(replace(each, evidence=(), source=()) for each in limit_findings(examined))
     found["findings"] = [
         {**asdict(each), "evidence": list(each.evidence), "source": list(each.source)} for each in gates
     ]
@@ -75,7 +79,7 @@ def evidence(code: bytes, assembly_text: str, kernel: str, launch: Launch, targe
 
 def _examine(
     held: kernels.CodeObject, kernel: kernels.Kernel, text: str, launch: Launch, where: str
-) -> tuple[Examined, dict[str, Any]]:
+) -> tuple[Examined, agreement.Agreement, dict[str, Any]]:
     function = assembly.function(text, kernel.name, where)
     decoded, unread = machine_code.decode(held.instructions(kernel, where))
     compared = agreement.compare(function, decoded, unread)
@@ -85,22 +89,23 @@ def _examine(
     lds = kernel.lds_bytes + launch.dynamic_lds_bytes
     resident = occupancy(launch.threads, kernel.vgprs, lds, kernel.wave_size, kernel.descriptor.wgp_mode)
     examined = Examined(kernel, launch, function, flow, counts, counted, resident)
-    return examined, {
-        "occupancy": {**asdict(resident), "limited_by": list(resident.limited_by)},
-        "code": {
-            "bytes": kernel.code[1],
-            "instructions": len(decoded),
-            "encodings": dict(sorted(Counter(instruction.encoding for instruction in decoded).items())),
-            "unread": [asdict(word) for word in unread],
-            "matched": compared.matched,
-            "padding": compared.padding,
-            "fault": compared.fault,
-            "calls": sum(i.mnemonic in ("s_swappc_b64", "s_call_b64") for i in function.instructions),
+    return (
+        examined,
+        compared,
+        {
+            "occupancy": {**asdict(resident), "limited_by": list(resident.limited_by)},
+            "code": {
+                "bytes": kernel.code[1],
+                "instructions": len(decoded),
+                "encodings": dict(sorted(Counter(instruction.encoding for instruction in decoded).items())),
+                "unread": [asdict(word) for word in unread],
+                "matched": compared.matched,
+                "padding": compared.padding,
+                "fault": compared.fault,
+                "calls": sum(i.mnemonic in ("s_swappc_b64", "s_call_b64") for i in function.instructions),
+            },
         },
-        "loops": _loops(examined),
-        "mix": _mix(counted),
-        "waits": _waits(function),
-    }
+    )
 
 
 def _resources(kernel: kernels.Kernel, launch: Launch) -> dict[str, Any]:

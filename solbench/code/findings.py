@@ -61,7 +61,8 @@ def findings(examined: Examined) -> tuple[Finding, ...]:
     return tuple(sorted(found, key=lambda each: order[each.severity]))
 
 
-def _too_much(examined: Examined) -> Iterator[Finding]:
+def limit_findings(examined: Examined) -> Iterator[Finding]:
+    """What no launch can get: from what is declared and how it is launched, whatever the program does."""
     kernel, threads, lds = examined.kernel, examined.launch.threads, examined.lds_bytes
     most = min(limits.MAX_THREADS, kernel.max_threads)
     if lds > limits.LDS_BYTES_PER_GROUP:
@@ -243,4 +244,4 @@ def _is_multiply_add(instruction: Instruction) -> bool:
     return any(_MULTIPLY_ADD.match(base_name(operation.mnemonic)) for operation in instruction.operations)
 
 
-_RULES: Final = (_too_much, _no_wmma, _narrow, _spills, _few_waves, _idle_waits, _dear)
+_RULES: Final = (limit_findings, _no_wmma, _narrow, _spills, _few_waves, _idle_waits, _dear)
