@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from solbench.code import elf
+from solbench.code import elf, hip
 from solbench.code.hip import HipCode, compile_hip, kernel_names
 from solbench.device import codeobject
 from solbench.evaluate import compilers
@@ -174,11 +174,32 @@ def test_a_compiler_that_crashes() -> None:
 
 @needs_compiler
 def test_more_than_the_time_limit() -> None:
-    source = SOURCE.replace("if (i < n)", "for (;;) {\n#pragma clang loop unroll(full)\n"
-                            "for (int k = 0; k < 4000000; k++) y[k * i] = x[k] * y[i];}\nif (i < n)")  # fmt: skip
+    # 2^40 types, one after another.
+    source = SOURCE + (
+        "template <int D, long N> struct Tree { static constexpr long v = Tree<D - 1, 2 * N>::v + "
+        "Tree<D - 1, 2 * N + 1>::v; };\ntemplate <long N> struct Tree<0, N> { static constexpr long v = N; };\n"
+        "static_assert(Tree<40, 0>::v > 0);\n"
+    )
     failure = refused(solution(source), timeout_s=4)
     assert failure.status is Status.COMPILE_ERROR
     assert "within the limit of 4 s" in failure.reason
+
+
+@needs_compiler
+def test_more_than_the_memory_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hip, "MEMORY_BYTES", 64 << 20)
+    failure = refused(solution())
+    assert failure.status is Status.COMPILE_ERROR
+
+
+@needs_compiler
+@pytest.mark.parametrize(("limit", "kind"), [("MAX_CODE_BYTES", ".co"), ("MAX_ASSEMBLY_BYTES", ".s")])
+def test_more_than_may_come_back(limit: str, kind: str, compiled: HipCode, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The child, which is another process, still has the usual limit of what it may write."""
+    monkeypatch.setattr(hip, limit, 1_000)
+    failure = refused(solution())
+    assert failure.status is Status.COMPILE_ERROR
+    assert failure.reason == f"main.hip: {kind} file of more than 1000 bytes"
 
 
 @needs_compiler

@@ -10,6 +10,7 @@ import ctypes
 import re
 import subprocess
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,10 @@ import torch
 
 from solbench.code.hip import compile_hip
 from solbench.corpus.load import Problem
+from solbench.device import codeobject
 from solbench.evaluate import compilers
+from solbench.evaluate.build import build_library
+from solbench.evaluate.session import Session
 from solbench.model.solution import Solution
 from solbench.model.trace import Status
 from tests.solbench.code.test_hip import needs_compiler
@@ -27,6 +31,8 @@ from tests.solbench.test_openmp_solutions import native_function, outcome, probl
 ROOT = Path(__file__).resolve().parents[3]
 FOLDERS = sorted(path.parents[1] for path in (ROOT / "problems").glob("*/*/*/solutions/hip"))
 SHIM = Path(__file__).parent / "hip_on_host"
+
+OnHost = Callable[[Problem], Callable[..., None]]
 
 each_problem = pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: path.name)
 
@@ -39,7 +45,7 @@ def solution_of(problem: Problem) -> Solution:
     return next(solution for solution in problem.solutions if solution.name == "hip")
 
 
-def on_host(problem: Problem, folder: Path, *, without: str | None = None) -> Callable[..., None]:
+def built(problem: Problem, folder: Path, without: str | None = None) -> Callable[..., None]:
     """``run`` of the candidate's source, without all occurrences of a text if so asked."""
     solution = solution_of(problem)
     (source,) = solution.sources
@@ -55,6 +61,17 @@ def on_host(problem: Problem, folder: Path, *, without: str | None = None) -> Ca
     return native_function(folder / "library.so", solution.spec.entry_point)
 
 
+@pytest.fixture(scope="module")
+def on_host(tmp_path_factory: pytest.TempPathFactory) -> OnHost:
+    """``run`` of a problem's candidate, compiled once."""
+
+    @cache
+    def of(name: str) -> Callable[..., None]:
+        return built(problem_named(name), tmp_path_factory.mktemp(name))
+
+    return lambda problem: of(problem.definition.name)
+
+
 def called(run: Callable[..., None], inputs: list[torch.Tensor], outputs: list[torch.Tensor], *axes: int) -> None:
     pointers = [ctypes.c_void_p(tensor.data_ptr()) for tensor in (*inputs, *outputs)]
     run(*pointers, *[ctypes.c_int64(axis) for axis in axes])
@@ -67,12 +84,12 @@ def test_there_are_three_of_different_families() -> None:
 @each_problem
 @pytest.mark.parametrize("reverse", [False, True])
 def test_right_on_the_smallest_workload(
-    folder: Path, reverse: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, reverse: bool, on_host: OnHost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if reverse:
         monkeypatch.setenv("HIP_ON_HOST_REVERSE", "1")
     problem = problem_of(folder)
-    run = on_host(problem, tmp_path)
+    run = on_host(problem)
     for workload, stress in rounds(problem):
         status, reason = outcome(run, problem, workload, stress)
         assert status is Status.PASSED, f"{workload.uuid}, {stress.label if stress else 'base'}: {reason}"
@@ -80,9 +97,9 @@ def test_right_on_the_smallest_workload(
 
 @pytest.mark.slow
 @each_problem
-def test_right_on_every_workload(folder: Path, tmp_path: Path) -> None:
+def test_right_on_every_workload(folder: Path, on_host: OnHost) -> None:
     problem = problem_of(folder)
-    run = on_host(problem, tmp_path)
+    run = on_host(problem)
     for workload in problem.workloads:
         for stress in (None, *workload.stress_rounds):
             status, reason = outcome(run, problem, workload, stress)
@@ -92,14 +109,14 @@ def test_right_on_every_workload(folder: Path, tmp_path: Path) -> None:
 def test_a_missing_barrier_shows(tmp_path: Path) -> None:
     """In one order of the waves at least: the other is the right one by chance."""
     problem = problem_named("per_token_i8_quant")
-    run = on_host(problem, tmp_path, without="__syncthreads();")
+    run = built(problem, tmp_path, without="__syncthreads();")
     status, _ = outcome(run, problem, *rounds(problem)[0])
     assert status is Status.INCORRECT_NUMERICAL
 
 
 def test_a_missing_exchange_shows(tmp_path: Path) -> None:
     problem = problem_named("l1n23_softmax")
-    run = on_host(problem, tmp_path, without="value += across<COUNT / 2>(value);")
+    run = built(problem, tmp_path, without="value += across<COUNT / 2>(value);")
     status, _ = outcome(run, problem, *rounds(problem)[0])
     assert status is Status.INCORRECT_NUMERICAL
 
@@ -108,10 +125,10 @@ def test_a_missing_exchange_shows(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("m", "n"),
     [(9, 1), (8, 3), (3, 127), (3, 129), (2, 256), (2, 511), (2, 1023), (3, 1025), (2, 2049), (2, 4099), (1, 8192),
-     (66, 8193), (1, 20481), (1, 4 * 2**20 + 5)],
+     (66, 8193), (1, 20481), pytest.param(1, 4 * 2**20 + 5, marks=pytest.mark.slow)],
 )  # fmt: skip
-def test_softmax_of_any_size(m: int, n: int, tmp_path_factory: pytest.TempPathFactory) -> None:
-    run = softmax_on_host(tmp_path_factory)
+def test_softmax_of_any_size(m: int, n: int, on_host: OnHost) -> None:
+    run = on_host(problem_named("l1n23_softmax"))
     x = torch.randn((m, n), generator=torch.Generator().manual_seed(n)) * 3 + 50
     y = torch.full((m, n), float("nan"))
     called(run, [x], [y], m, n)
@@ -120,18 +137,9 @@ def test_softmax_of_any_size(m: int, n: int, tmp_path_factory: pytest.TempPathFa
     assert bool(((y.double() - exact).abs() <= 1e-5 * exact + 1e-12).all())
 
 
-_BUILT: dict[str, Callable[..., None]] = {}
-
-
-def softmax_on_host(factory: pytest.TempPathFactory) -> Callable[..., None]:
-    if "softmax" not in _BUILT:
-        _BUILT["softmax"] = on_host(problem_named("l1n23_softmax"), factory.mktemp("softmax"))
-    return _BUILT["softmax"]
-
-
-def test_matrix_product_of_any_size(tmp_path: Path) -> None:
+def test_matrix_product_of_any_size(on_host: OnHost) -> None:
     """Small whole numbers: products and sums are exact in every format, so nothing may differ."""
-    run = on_host(problem_named("l1n8_matmul_irregular"), tmp_path)
+    run = on_host(problem_named("l1n8_matmul_irregular"))
     draw = torch.Generator().manual_seed(1)
     small = [(1, 1, 1), (65, 33, 63), (3, 100, 130), (128, 7, 9), (17, 64, 8), (64, 31, 64)]
     large = [(64, 32, 64), (65, 33, 65), (100, 95, 127), (129, 64, 130), (64, 63, 191)]
@@ -144,8 +152,8 @@ def test_matrix_product_of_any_size(tmp_path: Path) -> None:
         assert bool(c[m * n :].isnan().all()), "written beyond the output"
 
 
-def test_quantisation_of_any_size(tmp_path: Path) -> None:
-    run = on_host(problem_named("per_token_i8_quant"), tmp_path)
+def test_quantisation_of_any_size(on_host: OnHost) -> None:
+    run = on_host(problem_named("per_token_i8_quant"))
     draw = torch.Generator().manual_seed(2)
     for m, n in [(2, 1), (3, 16), (2, 100), (2, 4096), (2, 4112), (1, 8208), (1, 16384), (2, 16400)]:
         x = (torch.randn((m, n), generator=draw) * 10).bfloat16()
@@ -177,6 +185,17 @@ def test_what_it_becomes_on_gfx1200(folder: Path) -> None:
     found: dict[str, Any] = {}
     for key in ("vgpr_spill_count", "sgpr_spill_count", "private_segment_fixed_size", "wavefront_size"):
         found[key] = set(re.findall(rf"^ +\.{key}: +(\d+)$", text, re.MULTILINE))
-    spills = {"0"}
+    spills = {"0"}  # none, of any kernel
     assert found == {"vgpr_spill_count": spills, "sgpr_spill_count": spills, "private_segment_fixed_size": spills,
                      "wavefront_size": {"32"}}  # fmt: skip
+
+
+@pytest.mark.slow
+@needs_compiler
+@each_problem
+def test_the_library_that_a_card_would_load(folder: Path, tmp_path: Path) -> None:
+    solution = solution_of(problem_of(folder))
+    with Session(cache=tmp_path) as session:
+        library = build_library(solution, 120, session.zygote(torch=False), tmp_path, arch="gfx1200")
+    assert codeobject.library_archs(library, "library") == ("gfx1200",)
+    assert b"\0run\0" in library
