@@ -96,6 +96,7 @@ def compile_hip(solution: Solution, arch: str, timeout_s: float, folder: Path | 
             target = place / path
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(text.encode())
+            os.utime(target, (0, 0))
         common = [compiler.path, *flags, f"-ffile-prefix-map={place}=/solution"]
         commands = [list(command) for command in compiler.before]
         for number, unit in enumerate(units):
@@ -120,9 +121,13 @@ def compile_hip(solution: Solution, arch: str, timeout_s: float, folder: Path | 
 def run_compiler(request: Mapping[str, Any], folder: Path) -> Iterator[int]:
     """In the child: run commands in ``folder/src``; their exit codes up to the first that is not 0."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_ASSEMBLY_BYTES, MAX_ASSEMBLY_BYTES))
+    # __DATE__, __TIME__ and __TIMESTAMP__ are the same whenever it runs.
+    environment = {**os.environ, "SOURCE_DATE_EPOCH": "0", "TZ": "UTC"}
     with open(folder / "compiler-log", "wb") as log:
         for command in request["commands"]:
-            code = subprocess.call(command, cwd=folder / "src", stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            code = subprocess.call(
+                command, cwd=folder / "src", env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
             yield code
             if code:
                 return

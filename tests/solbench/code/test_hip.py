@@ -93,6 +93,15 @@ def test_the_same_bytes_with_debug_information(tmp_path: Path) -> None:
 
 @needs_compiler
 @pytest.mark.slow
+def test_the_same_bytes_at_any_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Asia/Kathmandu")
+    source = SOURCE + '__device__ char when[] = __DATE__ " " __TIME__ " / " __TIMESTAMP__;\n'
+    (unit,) = compile_hip(solution(source), "gfx1200", 120).units
+    assert b"Jan  1 1970 00:00:00 / Thu Jan  1 00:00:00 1970\0" in unit.code
+
+
+@needs_compiler
+@pytest.mark.slow
 def test_it_is_what_the_library_holds(compiled: HipCode, tmp_path: Path) -> None:
     """Machine code of the library that a card would load; the object differs in the name of one empty symbol."""
     with Session(cache=tmp_path) as session:

@@ -14,6 +14,7 @@ from solbench import canonical
 from solbench.code import recorded
 from solbench.code.hip import HipCode, HipUnit
 from solbench.code.recorded import MANIFEST, CodeSet, load, record, rederive
+from solbench.corpus.load import load_problem
 from solbench.errors import InputError, IntegrityError, UnsupportedError
 from solbench.evaluate.build import BuildFailure
 from solbench.evaluate.identity import solution_digest
@@ -22,6 +23,7 @@ from solbench.model.trace import Status
 from tests.solbench.code.test_hip import needs_compiler, solution
 from tests.solbench.device.elf_files import code_object
 
+ROOT = Path(__file__).resolve().parents[3]
 COMPILER = {
     "compiler": "clang++-22",
     "version": "some clang version 22\nTarget: x86_64",
@@ -241,6 +243,30 @@ def test_no_compiler(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recorded, "toolchain", fails)
     one, _ = rederive(load(folder), BY_KEY)
     assert (one.verdict, one.reason) == ("no compiler", "apt-get install clang-22")
+
+
+COMMITTED = sorted((ROOT / "measurements" / "code").iterdir())
+each_set = pytest.mark.parametrize("place", COMMITTED, ids=lambda path: path.name)
+
+
+def hip_solutions() -> dict[tuple[str, str], Solution]:
+    folders = [path.parents[1] for path in (ROOT / "problems").glob("*/*/*/solutions/hip")]
+    problems = [load_problem(folder) for folder in folders]
+    return {(p.key, one.name): one for p in problems for one in p.solutions if "hip_cpp" in one.spec.languages}
+
+
+def test_every_candidate_is_recorded() -> None:
+    """As it is now: whoever changes one records a new set."""
+    kept = {(one.key, one.solution) for place in COMMITTED for one in load(place).solutions}
+    assert {(key, solution_digest(one)) for key, one in hip_solutions().items()} <= kept
+
+
+@needs_compiler
+@pytest.mark.slow
+@each_set
+def test_the_committed_sets_again(place: Path) -> None:
+    """Another compiler is no fault of theirs."""
+    assert [one for one in rederive(load(place), hip_solutions()) if one.verdict == "differs"] == []
 
 
 @needs_compiler
