@@ -3,6 +3,7 @@
 Compiling: ``recording`` (host code run once on tensors without data), ``compiling``, ``targets``.
 
 Evidence, with the standard library alone: ``elf``, ``msgpack`` and ``kernels`` read what a code object declares,
-``assembly`` and ``loops`` the compiler's text, ``machine_code`` and ``opcodes`` the instructions themselves,
-``agreement`` compares the two. ``mix``, ``occupancy`` and ``findings`` derive from them; ``evidence`` puts it together.
+``assembly`` the compiler's text, ``machine_code`` and ``opcodes`` the instructions themselves, ``agreement`` compares the
+two. ``loops`` finds loops, ``scalars`` and ``trips`` how often they run, ``gathers`` which loads depend on data. ``mix``,
+``occupancy`` and ``findings`` derive from them (``examined`` holds it all); ``evidence`` puts it together.
 """

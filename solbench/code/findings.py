@@ -15,6 +15,7 @@ from solbench.code import occupancy as limits
 from solbench.code.agreement import base_name
 from solbench.code.assembly import Instruction
 from solbench.code.examined import Examined
+from solbench.code.gathers import gathering_lines
 from solbench.code.mix import engine, width_bits
 
 Severity = Literal["fails launch", "slow", "note"]
@@ -117,6 +118,15 @@ def _narrow(examined: Examined) -> Iterator[Finding]:
         for loop, instructions in examined.regions():
             accesses = [i for i in instructions if engine(i.mnemonic) in engines]
             narrow = [i for i in accesses if 0 < width_bits(i.mnemonic) <= 16]
+            if rule == "narrow-loads" and len(narrow) >= fewest:
+                lines = gathering_lines(examined.function, examined.flow)
+                gathered = [i for i in narrow if i.line in lines]
+                narrow = [i for i in narrow if i.line not in lines]
+                if len(gathered) >= fewest:
+                    text = (
+                        f"{len(gathered)} narrow loads a thread {examined.place(loop)}, at addresses that were loaded"
+                    )
+                    yield finding("gather", "note", f"{text} or computed from what was", gathered)
             if len(narrow) >= fewest and len(narrow) * 2 > len(accesses):
                 found.append((loop, narrow))
         # A prologue in front of a loop that does the same says nothing new.

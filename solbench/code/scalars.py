@@ -90,11 +90,16 @@ def steps(instructions: Sequence[Instruction]) -> tuple[Step, ...]:
                 found.append(Step(name, operands, (), True))
                 continue
             written = _written(name, operands)
-            if name.startswith("s_") and not _KEEP_SCC.match(name):
+            if writes_scc(name):
                 written = (*written, "scc")
             if written:
                 found.append(Step(name, operands, written, False))
     return tuple(found)
+
+
+def writes_scc(mnemonic: str) -> bool:
+    """Whether an instruction may write SCC."""
+    return mnemonic.startswith("s_") and not _KEEP_SCC.match(mnemonic)
 
 
 def run(block: Sequence[Step], state: State) -> None:

@@ -228,6 +228,41 @@ def test_what_costs_much() -> None:
     assert "flat-access" in found_in(LOOP.format(body=flat))
 
 
+INDEX = "\tglobal_load_b32 v2, v1, s[0:1]\n"
+
+
+@pytest.mark.parametrize(
+    ("address", "gathers"),
+    [
+        (INDEX, False),  # addressed by v1, as ever
+        (INDEX + "\tv_add_nc_u32_e32 v1, v2, v1\n", True),
+        (INDEX + "\tv_dual_mov_b32 v3, v2 :: v_dual_mov_b32 v2, 0\n\tv_lshl_add_u32 v1, v3, 1, v1\n", True),
+        (INDEX + "\tv_dual_mov_b32 v3, v2 :: v_dual_mov_b32 v2, 0\n\tv_lshl_add_u32 v1, v2, 1, v1\n", False),
+        (INDEX + "\tv_cmp_gt_i32_e32 vcc_lo, 4, v2\n\tv_cndmask_b32_e32 v1, 0x80000000, v1, vcc_lo\n", True),
+        (INDEX + "\tv_readfirstlane_b32 s4, v2\n\ts_cmp_lt_i32 s4, 9\n\ts_cselect_b32 s5, 1, 0\n"
+         "\tv_mov_b32_e32 v1, s5\n", True),
+        (INDEX + "\tv_readfirstlane_b32 s4, v2\n\ts_cmp_lt_i32 s4, 9\n\ts_cmp_lt_i32 s6, 9\n"
+         "\ts_cselect_b32 s5, 1, 0\n\tv_mov_b32_e32 v1, s5\n", False),
+        # Only the high half of a sum of 64 bits depends on the high half of what is added.
+        (INDEX + "\tv_mad_co_u64_u32 v[4:5], null, s3, v6, v[1:2]\n\tv_mov_b32_e32 v1, v4\n", False),
+        (INDEX + "\tv_mad_co_u64_u32 v[4:5], null, s3, v6, v[1:2]\n\tv_mov_b32_e32 v1, v5\n", True),
+        ("\tds_load_b32 v1, v9\n", True),
+        ("\tglobal_atomic_add_u32 v1, v9, v8, s[0:1]\n", False),
+        ("\tglobal_atomic_add_u32 v1, v9, v8, s[0:1] th:TH_ATOMIC_RETURN\n", True),
+        ("\ts_load_b32 s4, s[0:1], 0x8\n\tv_mov_b32_e32 v1, s4\n", False),  # an argument
+    ],
+)  # fmt: skip
+def test_gathers_are_no_fault_of_the_layout(address: str, gathers: bool) -> None:
+    found = found_in(address + "\tglobal_load_u16 v10, v1, s[0:1]\n" * 8)
+    assert set(found) == ({"gather"} if gathers else {"narrow-loads"})
+
+
+def test_a_gather_around_a_loop() -> None:
+    """A pointer that each iteration loads for the next."""
+    body = "\tglobal_load_u16 v10, v1, s[0:1]\n" * 8 + "\tglobal_load_b32 v1, v10, s[0:1]\n"
+    assert set(found_in(LOOP.format(body=body))) == {"gather"}
+
+
 def test_a_few_narrow_accesses_say_nothing() -> None:
     narrow = "\tglobal_load_u16 v0, v1, s[0:1]\n"
     assert found_in(narrow * 7) == {}
