@@ -25,7 +25,8 @@ def copy(
     column = tl.arange(0, BLOCK)[None, :]
     inside = None if EVEN else (row < rows) & (column < d)
     upper = row // c
-    source = (upper // b).to(tl.int64) * stride_a + (upper % b).to(tl.int64) * stride_b + (row % c) * stride_c
+    source = (upper // b).to(tl.int64) * stride_a + (upper % b).to(tl.int64) * stride_b
+    source += (row % c).to(tl.int64) * stride_c
     value = tl.load(x + source * UNIT + column * stride_d, mask=inside)
     tl.store(y + row.to(tl.int64) * d + column, value, mask=inside)
 
@@ -38,7 +39,7 @@ def run(input, dim1, dim2):
     group = max(1, TILE // block)
     even = block == d and rows % group == 0
     *steps, step = view.stride()
-    # Rows that begin at multiples of 128 bits are known to by a factor that the compiler sees.
+    # The factor tells the compiler that rows begin at multiples of 128 bits.
     unit = 4 if all(stride % 4 == 0 for stride in steps) else 1
     steps = [stride // unit for stride in steps]
     copy[(triton.cdiv(rows, group),)](input, y, rows, b, c, d, *steps, step, group, block, even, unit, num_warps=2)
