@@ -123,10 +123,8 @@ def _narrow(examined: Examined) -> Iterator[Finding]:
                 gathered = [i for i in narrow if i.line in lines]
                 narrow = [i for i in narrow if i.line not in lines]
                 if len(gathered) >= fewest:
-                    text = (
-                        f"{len(gathered)} narrow loads a thread {examined.place(loop)}, at addresses that were loaded"
-                    )
-                    yield finding("gather", "note", f"{text} or computed from what was", gathered)
+                    text = f"{len(gathered)} narrow loads a thread {examined.place(loop)}, at addresses made of loaded data"
+                    yield finding("gather", "note", text, gathered)
             if len(narrow) >= fewest and len(narrow) * 2 > len(accesses):
                 found.append((loop, narrow))
         # A prologue in front of a loop that does the same says nothing new.
@@ -138,6 +136,20 @@ def _narrow(examined: Examined) -> Iterator[Finding]:
                 f"{what} of {widths} bits, {len(narrow)} a thread {examined.place(loop)}: the layout is not vectorised"
             )
             yield finding(rule, severity, text, narrow)
+
+
+def _narrow_loops(examined: Examined) -> Iterator[Finding]:
+    """Loops that load, but nothing wider than 16 bits: each iteration moves hardly anything."""
+    for loop, instructions in examined.regions():
+        loads = [i for i in instructions if engine(i.mnemonic) in ("global_load", "flat_load")]
+        narrow = [i for i in loads if 0 < width_bits(i.mnemonic) <= 16]
+        if loop is None or not narrow or len(narrow) < len(loads) or len(loads) >= MIN_NARROW:
+            continue
+        lines = gathering_lines(examined.function, examined.flow)
+        if not any(i.line in lines for i in loads):
+            bits = sum(width_bits(i.mnemonic) for i in loads)
+            text = f"{examined.place(loop)} a thread loads {bits} bits, in loads of 8 or 16"
+            yield finding("narrow-loop", "note", text, loads)
 
 
 def _spills(examined: Examined) -> Iterator[Finding]:
@@ -254,4 +266,4 @@ def _is_multiply_add(instruction: Instruction) -> bool:
     return any(_MULTIPLY_ADD.match(base_name(operation.mnemonic)) for operation in instruction.operations)
 
 
-_RULES: Final = (limit_findings, _no_wmma, _narrow, _spills, _few_waves, _idle_waits, _dear)
+_RULES: Final = (limit_findings, _no_wmma, _narrow, _narrow_loops, _spills, _few_waves, _idle_waits, _dear)

@@ -263,6 +263,15 @@ def test_a_gather_around_a_loop() -> None:
     assert set(found_in(LOOP.format(body=body))) == {"gather"}
 
 
+def test_a_loop_that_loads_hardly_anything() -> None:
+    narrow = "\tglobal_load_u16 v10, v1, s[0:1]\n" + WMMA * 3
+    assert "a thread loads 16 bits" in found_in(LOOP.format(body=narrow))["narrow-loop"]
+    assert found_in(LOOP.format(body=narrow + LOAD + WMMA * 3 + "\ts_wait_loadcnt 0x0\n")) == {}
+    assert found_in(LOOP.format(body=INDEX + WMMA * 3)) == {}  # 32 bits: a cache line of 128 bytes a wave
+    assert found_in(LOOP.format(body="\tds_load_b32 v1, v9\n" + narrow)) == {}  # a gather
+    assert found_in(narrow) == {}  # once
+
+
 def test_a_few_narrow_accesses_say_nothing() -> None:
     narrow = "\tglobal_load_u16 v0, v1, s[0:1]\n"
     assert found_in(narrow * 7) == {}
