@@ -123,7 +123,7 @@ def _narrow(examined: Examined) -> Iterator[Finding]:
                 gathered = [i for i in narrow if i.line in lines]
                 narrow = [i for i in narrow if i.line not in lines]
                 if len(gathered) >= fewest:
-                    text = f"{len(gathered)} narrow loads a thread {examined.place(loop)}, at addresses made of loaded data"
+                    text = f"{len(gathered)} narrow loads a thread {examined.place(loop)} where loaded data say"
                     yield finding("gather", "note", text, gathered)
             if len(narrow) >= fewest and len(narrow) * 2 > len(accesses):
                 found.append((loop, narrow))

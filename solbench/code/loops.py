@@ -14,9 +14,9 @@ from solbench.code.assembly import Function, Instruction
 from solbench.errors import InputError
 
 # Beyond them a function is refused rather than examined for hours.
-MAX_BLOCKS = 50_000
-MAX_LOOPS = 2_000
-MAX_STEPS = 20_000_000
+MAX_BLOCKS = 20_000
+MAX_LOOPS = 500
+MAX_STEPS = 2_000_000
 _RETURNS = ("s_endpgm", "s_endpgm_saved", "s_setpc_b64", "s_rfe_b64")
 
 
@@ -169,6 +169,8 @@ def _dominators(
                 common = other if common is None else common
                 while common != other:
                     steps += 1
+                    if steps > MAX_STEPS:
+                        raise InputError(where, f"control flow that takes more than {MAX_STEPS} steps to follow")
                     if position[common] > position[other]:
                         common = found[common]
                     else:
@@ -177,8 +179,6 @@ def _dominators(
             if common is not None and found.get(block) != common:
                 found[block] = common
                 changed = True
-            if steps > MAX_STEPS:
-                raise InputError(where, f"control flow that takes more than {MAX_STEPS} steps to follow")
     return found
 
 

@@ -26,7 +26,7 @@ def trip_counts(function: Function, flow: Flow) -> tuple[int | None, ...]:
     """
     program = _Program(function, flow)
     before = program.constants()
-    return tuple(program.count(loop, before) for loop in flow.loops)
+    return tuple(program.count(number, before) for number in range(len(flow.loops)))
 
 
 class _Program:
@@ -40,6 +40,7 @@ class _Program:
             body = function.instructions[block.start : block.end]
             self.steps.append(steps(body))
             self.branches.append(body[-1].mnemonic if branch_target(body[-1]) and len(block.successors) == 2 else None)
+        self.written = [self._written(loop) for loop in flow.loops]
         self.left = MAX_STEPS
 
     def successors(self, block: int, state: State) -> tuple[int, ...]:
@@ -72,15 +73,16 @@ class _Program:
                 return edges
         return {}
 
-    def count(self, loop: Loop, before: dict[tuple[int, int], State]) -> int | None:
+    def count(self, number: int, before: dict[tuple[int, int], State]) -> int | None:
         """The trip count of one loop."""
+        loop = self.flow.loops[number]
         entries = [before[e] for p in self.flow.predecessors[loop.header] if p not in loop.blocks
                    and (e := (p, loop.header)) in before]  # fmt: skip
         if not entries:
             return None
         state = meet(entries)
         order = [block for block in self.flow.order if block in loop.blocks]
-        inner = self._inner(loop)
+        inner = self._inner(number)
         for trip in range(1, MAX_TRIPS + 1):
             back, leaves = self._iteration(loop, order, inner, state)
             if back is None or self.left < 0:
@@ -90,15 +92,18 @@ class _Program:
             state = back
         return None
 
-    def _inner(self, loop: Loop) -> dict[int, set[str] | None]:
-        """Headers of loops within a loop, to the registers written there; None if all may be."""
-        found: dict[int, set[str] | None] = {}
-        for other in self.flow.loops:
-            if other.header != loop.header and other.blocks < loop.blocks:
-                written = [step for block in other.blocks for step in self.steps[block]]
-                everything = any(step.everything for step in written)
-                found[other.header] = None if everything else {name for step in written for name in step.written}
-        return found
+    def _written(self, loop: Loop) -> set[str] | None:
+        """Registers that a loop may write; None if it may write all."""
+        written = [step for block in loop.blocks for step in self.steps[block]]
+        return None if any(step.everything for step in written) else {name for step in written for name in step.written}
+
+    def _inner(self, number: int) -> dict[int, set[str] | None]:
+        """Headers of the loops within a loop, to the registers written there."""
+        within = {number}
+        for other, loop in enumerate(self.flow.loops):
+            if loop.parent in within:
+                within.add(other)
+        return {self.flow.loops[other].header: self.written[other] for other in within - {number}}
 
     def _iteration(
         self, loop: Loop, order: Sequence[int], inner: dict[int, set[str] | None], start: State

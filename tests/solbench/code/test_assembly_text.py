@@ -242,6 +242,12 @@ def test_control_flow_that_leads_nowhere(body: str, said: str) -> None:
 
 
 def test_limits_against_text_made_to_keep_us_busy() -> None:
-    loops = "".join(f".L{n}:\n\ts_cbranch_scc1 .L{n}\n" for n in range(2001))
-    with pytest.raises(InputError, match="more than 2000 loops"):
+    loops = "".join(f".L{n}:\n\ts_cbranch_scc1 .L{n}\n" for n in range(501))
+    with pytest.raises(InputError, match="more than 500 loops"):
         flowed(loops + "\ts_endpgm")
+
+
+def test_control_flow_made_to_keep_us_busy() -> None:
+    exits = "".join(f".L{n}:\n\ts_cbranch_scc1 .Lend\n" for n in range(5000))
+    with pytest.raises(InputError, match="more than 2000000 steps to follow"):
+        flowed(exits + ".Lend:\n\ts_endpgm")
