@@ -123,7 +123,8 @@ def _narrow(examined: Examined) -> Iterator[Finding]:
                 gathered = [i for i in narrow if i.line in lines]
                 narrow = [i for i in narrow if i.line not in lines]
                 if len(gathered) >= fewest:
-                    text = f"{len(gathered)} narrow loads a thread {examined.place(loop)} where loaded data say"
+                    place = examined.place(loop)
+                    text = f"{len(gathered)} narrow loads a thread {place}, at addresses made of loaded data"
                     yield finding("gather", "note", text, gathered)
             if len(narrow) >= fewest and len(narrow) * 2 > len(accesses):
                 found.append((loop, narrow))
@@ -234,6 +235,9 @@ def _dear(examined: Examined) -> Iterator[Finding]:
     if flat:
         text = f"{len(flat)} flat accesses in loops: the compiler does not know that the pointers are global"
         yield finding("flat-access", "note", text, flat)
+    calls = [i for i in examined.function.instructions if i.mnemonic in ("s_swappc_b64", "s_call_b64")]
+    if calls:
+        yield finding("calls", "note", f"{len(calls)} calls: what the called functions do is not counted here", calls)
     swaps = [i for i in examined.function.instructions if i.line in looped and "_atomic_cmpswap_" in i.mnemonic]
     if swaps:
         text = "compare-and-swap in a loop: a lock, or an atomic operation that the card has no instruction for"

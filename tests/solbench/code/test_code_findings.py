@@ -224,6 +224,7 @@ def test_what_costs_much() -> None:
     swap = "\tglobal_atomic_cmpswap_b32 v0, v1, v[2:3], s[0:1]\n"
     assert "compare-and-swap" in found_in(LOOP.format(body=swap))
     assert found_in(swap) == {}
+    assert set(found_in("\ts_swappc_b64 s[30:31], s[8:9]\n")) == {"calls"}
     flat = "\tflat_load_b32 v0, v[2:3]\n" + WMMA * 3
     assert "flat-access" in found_in(LOOP.format(body=flat))
 
