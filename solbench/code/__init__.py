@@ -1,9 +1,9 @@
 """What a candidate becomes on a card that is not here: code objects, and what they show without being run.
 
-Compiling: ``recording`` (host code run once on tensors without data), ``compiling``, ``targets``.
+Compiling: ``recording`` (host code run once on tensors without data), ``compiling``, ``hip``, ``targets``.
 
 Evidence, with the standard library alone: ``elf``, ``msgpack`` and ``kernels`` read what a code object declares,
-``assembly`` the compiler's text, ``machine_code`` and ``opcodes`` the instructions themselves, ``agreement`` compares the
-two. ``loops`` finds loops, ``scalars`` and ``trips`` how often they run, ``gathers`` which loads depend on data. ``mix``,
-``occupancy`` and ``findings`` derive from them (``examined`` holds it all); ``evidence`` puts it together.
+``assembly`` the compiler's text, ``machine_code`` and ``opcodes`` the instructions themselves; ``agreement`` compares
+text and code. ``loops`` finds loops, ``scalars`` and ``trips`` how often they run, ``gathers`` which loads depend on
+data. ``mix``, ``occupancy`` and ``findings`` derive from them (``examined`` holds it all); ``evidence`` is the whole.
 """
