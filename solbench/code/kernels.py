@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from solbench.code import elf, msgpack
+from solbench.code import msgpack
+from solbench.device import elf
 from solbench.errors import InputError
 
 NT_AMDGPU_METADATA = 32

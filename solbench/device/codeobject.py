@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-from solbench.code import elf
+from solbench.device import elf
 from solbench.device.card import Card
 from solbench.errors import InputError, UnsupportedError
 
@@ -58,9 +58,18 @@ def library_archs(library: bytes, where: str) -> tuple[str, ...]:
     """
     try:
         sections = {section.name: section.content for section in elf.sections(library, where)}
-        hip = _bundled(sections.get(".hip_fatbin", b""), where)
+        hip = (built for built, _ in _bundled(sections.get(".hip_fatbin", b""), where))
         cuda = _fatbins(sections.get(".nv_fatbin", b""), where)
         return tuple(sorted({*hip, *cuda}))
+    except struct.error:
+        raise InputError(where, "device code that ends early") from None
+
+
+def library_code(library: bytes, where: str, wanted: str) -> list[bytes]:
+    """HIP code objects for ``wanted`` in a host shared library; :class:`InputError` as :func:`library_archs`."""
+    try:
+        sections = {section.name: section.content for section in elf.sections(library, where)}
+        return [code for built, code in _bundled(sections.get(".hip_fatbin", b""), where) if built == wanted]
     except struct.error:
         raise InputError(where, "device code that ends early") from None
 
@@ -72,8 +81,8 @@ def require_library_arch(library: bytes, where: str, wanted: str) -> None:
         raise InputError(where, f"compiled for {', '.join(built)}, but the card is {wanted}; compile it for the card")
 
 
-def _bundled(section: bytes, where: str) -> Iterator[str]:
-    """Architectures of the code objects in the bundles of one section, each of which starts on a page."""
+def _bundled(section: bytes, where: str) -> Iterator[tuple[str, bytes]]:
+    """Architecture and bytes of the code objects in the bundles of one section, each of which starts on a page."""
     start, used, parts = 0, len(section.rstrip(b"\0")), 0
     while start < used:
         if section.startswith(b"CCOB", start):
@@ -90,7 +99,8 @@ def _bundled(section: bytes, where: str) -> Iterator[str]:
             place += 24 + length
             end = max(end, start + offset + size, place)
             if not triple.startswith("host"):
-                yield arch(section[start + offset : start + offset + min(size, 64)], f"{where}: {triple}")
+                code = section[start + offset : start + offset + size]
+                yield arch(code, f"{where}: {triple}"), code
         start = (end + _PAGE - 1) // _PAGE * _PAGE
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from solbench.code import elf, hip
+from solbench.code import hip
 from solbench.code.hip import HipCode, compile_hip, kernel_names
-from solbench.device import codeobject
+from solbench.device import codeobject, elf
 from solbench.evaluate import compilers
 from solbench.evaluate.build import BuildFailure, build_library
 from solbench.evaluate.session import Session

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from solbench.code import elf, kernels
+from solbench.code import kernels
 from solbench.code.evidence import Launch, evidence
+from solbench.device import elf
 from solbench.errors import InputError, UnsupportedError
 from tests.test_imports import HEAVY, run_without
 
