@@ -16,7 +16,7 @@ from typing import Any
 
 from solbench.corpus.load import Problem, eager_solution
 from solbench.errors import UnsupportedError
-from solbench.evaluate import arena, build, identity, profiling, witnesses
+from solbench.evaluate import arena, build, gate, identity, profiling, witnesses
 from solbench.evaluate.arena import Shared
 from solbench.evaluate.processes import Referee, RefereeFailure
 from solbench.evaluate.protocols import QUICK
@@ -59,7 +59,8 @@ def evaluate(
     time_left: Callable[[], float] | None = None,
     profile: bool = False,
 ) -> Iterator[Trace]:
-    """Yield one trace a workload (default: all of the problem), in order where one process suffices.
+    """Yield one trace a workload (default: all of the problem), in order where one process suffices; before them those
+    that are refused because their code would not launch.
 
     ``baseline``: what the candidate's samples are interleaved with; default the reference run eagerly. ``session``:
     processes to share with other evaluations; without one, a session with ``limits`` is opened for this call.
@@ -149,10 +150,16 @@ class _Run:
                 for workload in workloads:
                     yield self._failed(workload, error.status, error.reason, error.log)
                 return
+        looked = gate.look(self.session, self.problem, self.solution, workloads, self.target)
         cases = []
         for workload in workloads:
+            if (why := looked.refused.get(workload.uuid)) is not None:
+                yield self._failed(workload, Status.RUNTIME_ERROR, why)
+                continue
             axes = workload.validate_against(self.problem.definition, f"{self.problem.key}/{workload.uuid}")
-            cases.append(_Case(workload, axes, arena.layout(self.problem.definition, axes)))
+            case = _Case(workload, axes, arena.layout(self.problem.definition, axes))
+            case.notes |= dict.fromkeys(looked.labels)
+            cases.append(case)
         if cases:
             with suppress(OutOfTime):
                 yield from self._replicates(cases, progress)

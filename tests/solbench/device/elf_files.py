@@ -16,10 +16,11 @@ def code_object(arch: str) -> bytes:
     return bytes(code)
 
 
-def hip_bundle(*archs: str) -> bytes:
-    """A clang offload bundle of an empty host part and one code object an architecture, up to the end of its page."""
+def hip_bundle(*archs: str, code: bytes | None = None) -> bytes:
+    """A clang offload bundle of an empty host part and one code object an architecture, up to the end of its page;
+    ``code`` in place of a mere header."""
     parts = [("host-x86_64-unknown-linux-gnu-", b"")]
-    parts += [(f"hipv4-amdgcn-amd-amdhsa--{arch}", code_object(arch)) for arch in archs]
+    parts += [(f"hipv4-amdgcn-amd-amdhsa--{arch}", code or code_object(arch)) for arch in archs]
     head, body = b"__CLANG_OFFLOAD_BUNDLE__" + struct.pack("<Q", len(parts)), b""
     for triple, code in parts:
         head += struct.pack("<QQQ", 1024 + len(body), len(code), len(triple)) + triple.encode()

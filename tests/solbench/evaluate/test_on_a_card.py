@@ -228,3 +228,45 @@ def test_the_session_is_for_its_target(problem: Problem, session: Session, tmp_p
     path.write_text(HONEST)
     with pytest.raises(UnsupportedError, match="this session is for gfx1200"):
         list(evaluate(problem, load_solution(path, problem.definition), session=session))
+
+
+TRITON = """\
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def scale_shift(x, y, n, scale, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, tl.load(x + at, mask=at < n) * scale + 1, mask=at < n)
+
+
+@triton.jit
+def product(a, b, c, n):
+    at = tl.arange(0, 128)
+    sums = tl.zeros((128, 128), dtype=tl.float32)
+    for k in range(n):
+        left = tl.load(a + at[:, None] * 128 + k * 64 + tl.arange(0, 64)[None, :])
+        sums = tl.dot(left, tl.load(b + (k * 64 + tl.arange(0, 64)[:, None]) * 128 + at[None, :]), sums)
+    tl.store(c + at[:, None] * 128 + at[None, :], sums)
+
+
+def run(x, scale):
+    y = torch.empty_like(x)
+    scale_shift[(triton.cdiv(x.numel(), 1024),)](x, y, x.numel(), scale, BLOCK=1024)
+    if x.numel() == 5000:
+        half = torch.zeros(128, 128, dtype=torch.float16, device=x.device)
+        product[(1,)](half, half, half, 2, num_warps=8, num_stages=4)
+    return y
+"""
+
+
+def test_code_that_would_not_launch_is_not_launched(problem: Problem, session: Session, tmp_path: Path) -> None:
+    """The smaller workload is let through to the card, where Triton finds none to run on; the larger one is not."""
+    larger, small = solve(problem, session, TRITON, tmp_path)
+    assert (larger.workload, small.workload) == ("larger", "small")
+    assert larger.status is Status.RUNTIME_ERROR and larger.reason is not None
+    assert larger.reason.startswith("product: would not launch: LDS of "), larger.reason
+    assert larger.reason.endswith(" bytes a work-group, over the limit of 65536: the launch will fail")
+    assert "would not launch" not in str(small.reason) and "driver" in str(small.reason), (small.status, small.reason)
