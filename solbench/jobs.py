@@ -30,6 +30,8 @@ CONVERSION = (
     "solbench/corpus/reduce.py",
     "solbench/corpus/reference.py",
 )
+# What decides the code of a candidate and its evidence.
+COMPILATION = ("solbench/code", "solbench/model/code.py", "solbench/child.py", "solbench/device/codeobject.py")
 
 
 def mapped(
@@ -78,12 +80,12 @@ def worker_pool(workers: int) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"), initializer=_worker_start)
 
 
-def code_of(paths: Sequence[str]) -> str:
+def code_of(paths: Sequence[str], more_tools: Sequence[str] = ()) -> str:
     """Digest of the code below ``paths`` (from the package's root) and of the tools whose version decides results."""
     from importlib.metadata import PackageNotFoundError, version
 
     tools = []
-    for tool, needed in (("torch", True), ("torchview", False)):
+    for tool, needed in (("torch", True), ("torchview", False), *((tool, True) for tool in more_tools)):
         try:
             tools.append(f"{tool} {version(tool).partition('+')[0]}")
         except PackageNotFoundError:

@@ -131,7 +131,8 @@ def local_stages(published: Mapping[str, Any]) -> dict[str, Any]:
     own = ("store", "measurements", "release", "site", "hardware", "machine.json")
 
     def here(path: str) -> str:
-        mine = path.partition("/")[0] in own and path not in ("site_templates",)
+        # Recorded code is no measurement of a machine, and no machine's own.
+        mine = path.partition("/")[0] in own and path not in ("site_templates", "measurements/code")
         return path.replace("published", "local") if mine else f"../{path}"
 
     stages: dict[str, Any] = {}

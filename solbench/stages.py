@@ -10,7 +10,7 @@ from typing import Any
 
 from solbench import canonical
 from solbench.evaluate.identity import workload_artifact
-from solbench.jobs import CONVERSION, EXTRACTION, code_of, mapped
+from solbench.jobs import COMPILATION, CONVERSION, EXTRACTION, code_of, mapped
 from solbench.model.configuration import load_selection
 from solbench.workspace import StageOutput, Workspace, replace_folder, stage_output, write_file
 
@@ -95,6 +95,20 @@ def einsums(workspace: Workspace, output: StageOutput) -> str:
     return (
         f"{len(jobs)} graphs, {computed} computed, {replayed} of {len(witnesses)} replays run, {missing} not converted"
     )
+
+
+def code(workspace: Workspace, output: StageOutput) -> str:
+    """What candidates for a card become on it: a record a workload, a kernel's evidence, and what was compiled."""
+    from solbench.code.artifacts import compiled
+    from solbench.code.section import candidates, put, recorded
+
+    found = candidates(workspace.store, workspace.parameters().targets)
+    jobs = [candidate.job for candidate in found if "triton" in candidate.languages]
+    results, computed = mapped(workspace.memo, "code", code_of(COMPILATION, ("triton",)), compiled, jobs)
+    hip = recorded(found, workspace.checkout / "measurements" / "code")
+    codes = [code for result in (*results, *hip) for code in put(output, result)]
+    done = sum(code["status"] == "COMPILED" for code in codes)
+    return f"{done} of {len(codes)} workloads of {len(found)} candidates compiled, {computed} candidates anew"
 
 
 def bounds(workspace: Workspace, output: StageOutput) -> str:
@@ -266,6 +280,7 @@ STAGES: dict[str, Writer | Callable[[Workspace], str]] = {
     "workloads": workloads,
     "graphs": graphs,
     "einsums": einsums,
+    "code": code,
     "calibrate": calibrate,
     "bounds": bounds,
     "measure": measure,

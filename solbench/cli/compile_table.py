@@ -15,7 +15,8 @@ def lines(problem: str, result: Mapping[str, Any]) -> Iterator[str]:
     codes = result["code"]
     first = codes[0]
     tools = first["toolchain"]
-    yield f"{problem}: {first['solution']} for {first['target']}, compiled by {tools['compiler']} {tools['version']}"
+    version = str(tools["version"]).partition("\n")[0]
+    yield f"{problem}: {first['solution']} for {first['target']}, compiled by {tools['compiler']}, {version}"
     yield "Code was read, not run: nothing here is a time, and no card was used."
     numbers = {digest: number for number, digest in enumerate(result["kernels"], 1)}
     shown: dict[str, str] = {}

@@ -87,6 +87,10 @@ class Contents:
             return dict(self._parsed[descriptor.digest])
         return dict(self.parse(descriptor.digest, self.read(member_of(descriptor))))
 
+    def raw(self, descriptor: Descriptor) -> bytes:
+        """Bytes of an object that is no artifact."""
+        return self.read(member_of(descriptor))
+
 
 def member_of(descriptor: Descriptor) -> str:
     return f"objects/{descriptor.path}"

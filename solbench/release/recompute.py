@@ -13,6 +13,7 @@ from solbench.errors import InputError, IntegrityError
 from solbench.model.configuration import Configuration, load_selection
 from solbench.model.definition import Definition
 from solbench.model.workload import Workload
+from solbench.release import code
 from solbench.release.findings import Findings
 from solbench.release.root import STAGES, describe
 from solbench.release.schemas import machine, same
@@ -50,7 +51,7 @@ def cross_references(sections: Sections, load: Load, findings: Findings) -> None
         for key, entry in sections["corpus"].items()
         if entry.kind == "definition"
     }
-    checks = (_corpus, _workloads, _graphs, _bounds)
+    checks = (_corpus, _workloads, _graphs, _bounds, _code)
     for check in checks:
         for name, expected, found in check(sections, load, definitions):
             findings.add("schemas", "cross-ref", name, expected, found)
@@ -287,6 +288,10 @@ def bounds(sections: Sections, load: Load, findings: Findings) -> int:
         elif not same(result, artifact["result"]):
             _compare("bounds", "bound-mismatch", where, result, artifact["result"], findings)
     return derived
+
+
+def _code(sections: Sections, load: Load, definitions: Definitions) -> Iterator[Problem]:
+    yield from code.cross_references(sections, load)
 
 
 def _why_no_graph(workload: str, sections: Sections, load: Load) -> str:

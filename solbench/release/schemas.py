@@ -11,6 +11,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from solar.errors import HardwareError, SolarError
 from solbench.errors import InputError
+from solbench.model.code import Code, Kernel
 from solbench.model.configuration import Configuration
 from solbench.model.definition import Definition
 from solbench.model.record import Descriptor, Value
@@ -129,6 +130,8 @@ MODELS: Final[Mapping[str, type[Value]]] = {
     "omission": OmissionRecord,
     "score": Score,
     "entry": Entry,
+    "code": Code,
+    "kernel": Kernel,
     "section": Section,
     "release": Release,
 }

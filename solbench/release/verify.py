@@ -17,7 +17,7 @@ from typing import Any, Final, Literal
 
 from solbench import canonical
 from solbench.errors import InputError
-from solbench.release import levels, recompute
+from solbench.release import code, levels, recompute
 from solbench.release.findings import EXIT_CODES, LEVELS, Finding, Findings, Verdict, worst
 from solbench.release.source import Limits, Source, open_source
 
@@ -134,10 +134,10 @@ def verify(
 def _derive(contents: levels.Contents, findings: Findings, end: Callable[..., None]) -> None:
     """Levels ``scores`` and ``bounds``: only over artifacts that all levels before have found sound."""
     if not findings.clean(*_MUST_HOLD) or contents.root is None:
-        for name in ("scores", "bounds"):
+        for name in ("scores", "bounds", "code"):
             end(name, "not derived again: a level before it failed", "skipped")
         return
-    scores = entries = bounds = 0
+    scores = entries = bounds = kernels = 0
     with _unchanged("scores", findings):
         scores, entries = recompute.scores(contents.sections, contents.load, findings)
         recompute.counts(contents.load("release", contents.root), contents.sections, contents.load, findings)
@@ -145,6 +145,9 @@ def _derive(contents: levels.Contents, findings: Findings, end: Callable[..., No
     with _unchanged("bounds", findings):
         bounds = recompute.bounds(contents.sections, contents.load, findings)
     end("bounds", f"{bounds} bounds derived again from IR and machine model")
+    with _unchanged("code", findings):
+        kernels = code.evidence(contents.sections, contents.load, contents.raw, findings)
+    end("code", f"{kernels} kernels' evidence derived again from code objects and assembly")
 
 
 @contextmanager

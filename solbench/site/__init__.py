@@ -134,7 +134,7 @@ def _content(book: Book, links: Links, kind: str, key: str) -> tuple[str, dict[s
 
 
 def _count_records(book: Book, files: dict[str, bytes]) -> None:
-    """Every definition, solution, workload, bound, score and entry of the release stands on the pages exactly once."""
+    """Every definition, solution, workload, bound, score, code record and entry stands on the pages exactly once."""
     shown = Counter(html.unescape(name) for data in files.values() for name in _RECORD.findall(data.decode()))
     expected = Counter(text.visible(name) for name in _expected(book))
     for name in sorted(shown.keys() | expected.keys()):
@@ -152,5 +152,6 @@ def _expected(book: Book) -> Iterable[str]:
             yield workload.record.name
             yield from (bound.name for bound in workload.bounds.values())
             yield from (score.name for scores in workload.scores.values() for score in scores)
+            yield from (code.name for codes in workload.code.values() for code in codes)
     for target in book.targets:
         yield from (entry.name for entry in target.entries)

@@ -11,7 +11,7 @@ from solbench.model.score import Estimate, Score
 from solbench.model.solution import Solution
 from solbench.model.trace import Trace
 from solbench.model.workload import checked_outputs
-from solbench.site import chart, text
+from solbench.site import chart, code, text
 from solbench.site.cells import SERIES, Cell, bound_cells, estimate, headroom_cell, missing, number, ref, score_cell
 from solbench.site.links import Links, slug
 from solbench.site.records import Book, Bound, OpTerm, ProblemRecords, Record, TargetRecords, WorkloadRecords
@@ -70,6 +70,7 @@ def problem_page(book: Book, links: Links, problem: ProblemRecords) -> dict[str,
         "results": [result for result in results if result["rows"]],
         "untimed": [result for result in results if not result["rows"]],
         "solutions": [_solution(links, record) for record in problem.solutions],
+        "code": code.sections(book, links, problem, heads),
         "sections": _workload_sections(book, links, problem, heads),
     }
 

@@ -13,6 +13,7 @@ from typing import Any, Generic, Literal, TypeVar
 from pydantic import ConfigDict, Field
 
 from solbench.errors import IntegrityError
+from solbench.model.code import Code, Kernel
 from solbench.model.configuration import Configuration
 from solbench.model.definition import Definition
 from solbench.model.record import Value
@@ -108,12 +109,13 @@ class Record(Generic[T]):
 
 @dataclass(frozen=True)
 class WorkloadRecords:
-    """A workload with everything known about it; scores by target, in name order."""
+    """A workload with everything known about it; scores and code by target, in name order."""
 
     record: Record[Workload]
     axes: Mapping[str, int]
     bounds: Mapping[str, Record[Bound]]
     scores: Mapping[str, tuple[Record[Score], ...]]
+    code: Mapping[str, tuple[Record[Code], ...]]
     attestation: Record[dict[str, Any]] | None
     evidence: tuple[tuple[str, Descriptor], ...]
     # Where a configuration generated it: its slot by target.
@@ -170,6 +172,7 @@ class Book:
     problems: tuple[ProblemRecords, ...]
     targets: tuple[TargetRecords, ...]
     traces: Mapping[str, Record[Trace | Omission]]
+    kernels: Mapping[str, Record[Kernel]]
     sections: tuple[tuple[str, Descriptor, int], ...]
     stage_of: Mapping[str, str] = field(repr=False)
 
@@ -206,13 +209,14 @@ def load(store: Store) -> Book:
     problems = _problems(reader)
     targets = _targets(reader, release.value.targets)
     traces = _traces(reader)
+    kernels = _kernels(reader)
     sections = tuple(
         (stage, Descriptor(reference.kind, reference.digest, reference.size), len(stages[stage]))
         for stage, reference in sorted(release.value.sections.items())
     )
     stage_of = {entry.digest: stage for stage, index in stages.items() for entry in index.values()}
     stage_of |= {section.digest: "release" for _, section, _ in sections} | {descriptor.digest: "release"}
-    book = Book(release, problems, targets, traces, sections, stage_of)
+    book = Book(release, problems, targets, traces, kernels, sections, stage_of)
     _agree(book)
     reader.require_all_used()
     return book
@@ -280,6 +284,7 @@ def _problems(reader: _Reader) -> tuple[ProblemRecords, ...]:
     workloads: dict[str, list[WorkloadRecords]] = {key: [] for key in definitions}
     bounds = _bounds(reader)
     scores = _scores(reader)
+    code = _code(reader)
     slots = _slots(reader)
     order = {name: position for position, name in enumerate(slots)}
     for name in sorted(reader.names("workloads", "workload"), key=lambda name: (order.get(name, -1), _natural(name))):
@@ -309,17 +314,45 @@ def _problems(reader: _Reader) -> tuple[ProblemRecords, ...]:
                 axes,
                 bounds.pop(name, {}),
                 {target: tuple(found) for target, found in sorted(scores.pop(name, {}).items())},
+                {target: tuple(found) for target, found in sorted(code.pop(name, {}).items())},
                 reader.read("einsums", attestation) if attestation in reader.stages.get("einsums", {}) else None,
                 tuple(evidence),
                 slots.get(name, {}),
             )
         )
-    for lost in (*bounds, *scores):
-        raise IntegrityError(f"bounds or scores of {lost!r}, which is no workload of the release")
+    for lost in (*bounds, *scores, *code):
+        raise IntegrityError(f"bounds, scores or code of {lost!r}, which is no workload of the release")
     return tuple(
         ProblemRecords(key, definition, tuple(solutions[key]), tuple(workloads[key]))
         for key, definition in definitions.items()
     )
+
+
+def _code(reader: _Reader) -> dict[str, dict[str, list[Record[Code]]]]:
+    """Records of candidates' code, by workload and target."""
+    found: dict[str, dict[str, list[Record[Code]]]] = {}
+    for name in reader.names("code", "code"):
+        record = reader.read("code", name)
+        code = Code.load(record.value, name)
+        workload = f"{code.problem}/{code.workload}"
+        if name != f"{workload}/{code.solution}@{code.target}":
+            raise IntegrityError(f"code: {name!r} says that it is another record")
+        found.setdefault(workload, {}).setdefault(code.target, []).append(Record(name, record.descriptor, code))
+    return found
+
+
+def _kernels(reader: _Reader) -> dict[str, Record[Kernel]]:
+    """Kernels by digest; their code objects and assemblies are in the section, and no other."""
+    found = {}
+    for name in reader.names("code", "kernel"):
+        record = reader.read("code", name)
+        kernel = Kernel.load(record.value, name)
+        for raw in (kernel.code_object, kernel.assembly):
+            entry = f"{raw.kind}/{raw.digest.removeprefix('blake3:')}"
+            if reader.descriptor("code", entry) is None:
+                raise IntegrityError(f"code: {name!r} refers to {entry!r}, which is not there")
+        found[record.descriptor.digest] = Record(name, record.descriptor, kernel)
+    return found
 
 
 def _configurations(reader: _Reader) -> list[Record[Configuration]]:

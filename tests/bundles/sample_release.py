@@ -1,7 +1,7 @@
 """A small release with one of everything: made by hand, scored and bundled by the code under test.
 
 Problems ``DEMO/unit/scale`` (two workloads, solutions eager and fast) and ``DEMO/unit/add`` (one workload, eager only,
-not attempted). Targets ``cpu`` (timed) and ``gfx1200`` (bounds only).
+not attempted). Targets ``cpu`` (timed) and ``gfx1200`` (bounds, and a kernel that ``fast`` is said to launch).
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ from typing import Any
 import solar.bound
 from solar import einsum, graph, hardware
 from solbench import canonical, store
+from solbench.code import section
+from solbench.code.artifacts import artifacts
+from solbench.code.compiling import Launch, Recorded
 from solbench.model.definition import Definition
 from solbench.model.solution import Solution
 from solbench.model.trace import Omission, SetHeader, Trace
@@ -22,7 +25,7 @@ from solbench.model.workload import Workload
 from solbench.release import bundle, schemas
 from solbench.release.root import build_release
 from solbench.score import score_release
-from solbench.store import Descriptor, Store
+from solbench.store import RAW_KINDS, Descriptor, Store
 from solbench.workspace import StageOutput
 
 PREDICATE = {"buildDefinition": {"buildType": "test", "externalParameters": {}}, "runDetails": {"builder": {"id": "t"}}}
@@ -31,6 +34,7 @@ FLOOR_S = 2e-5
 # Times in units of T_SOL, one a process.
 BASELINE = (4.0, 4.01, 4.0, 3.99, 4.0, 4.02)
 FAST = (2.0, 2.0, 2.01, 1.99, 2.0, 2.0)
+OBJECTS = Path(__file__).resolve().parents[1] / "solbench" / "code" / "objects"
 
 
 def definition(key: str) -> Definition:
@@ -169,6 +173,23 @@ class Stages:
             self.outputs[stage] = StageOutput(objects)
         return self.outputs[stage].put(name, kind, value)
 
+    def code(self, candidate: Solution, instance: Mapping[str, Any]) -> None:
+        """The stage ``code`` with one record of one kernel, which has 64 products in 4 of its instructions."""
+        data = [(OBJECTS / f"product.{suffix}").read_bytes() for suffix in ("hsaco", "s")]
+        names = [canonical.digest(one).removeprefix("blake3:") for one in data]
+        launch = Launch(
+            kernel="product", config=None, grid=(1, 1, 1), threads=32, dynamic_lds_bytes=0, stages=2,
+            dots=(("f16", "f16", "f32"),), code_object=names[0], assembly=names[1],
+        )  # fmt: skip
+        recorded = [Recorded("w1", "COMPILED", (launch,), {})]
+        objects = self.root / "code" / "objects"
+        objects.mkdir(parents=True)
+        self.outputs["code"] = StageOutput(objects)
+        tools = {"compiler": "triton", "version": "3.9.0"}
+        section.put(
+            self.outputs["code"], artifacts(candidate, [instance], "gfx1200", recorded, dict(zip(names, data)), tools)
+        )
+
     def finish(self) -> None:
         for stage, output in self.outputs.items():
             (self.root / f"{stage}.json").write_bytes(store.index_bytes(output.index))
@@ -179,6 +200,7 @@ def build_store(root: Path) -> Store:
     stages = Stages(root)
     solutions: dict[tuple[str, str], Descriptor] = {}
     instances: dict[tuple[str, str], Descriptor] = {}
+    instance_of: dict[tuple[str, str], dict[str, Any]] = {}
     bounds: dict[tuple[str, str, str], float] = {}
     definitions = {key: stages.put("corpus", key, "definition", definition(key).as_dict()) for key in SIZES}
     for key in SIZES:
@@ -197,6 +219,7 @@ def build_store(root: Path) -> Store:
                 "axes": {"n": n},
             }
             instances[key, uuid] = stages.put("workloads", name, "workload", instance)
+            instance_of[key, uuid] = instance
             stages.put("graphs", name, "operator-graph", operator_graph(n))
             ir = stages.put("einsums", f"{name}/graph", "einsum-graph", program(n))
             attested = stages.put("einsums", f"{name}/attestation", "attestation", attestation(definitions[key], ir))
@@ -217,6 +240,7 @@ def build_store(root: Path) -> Store:
                     "reason": None,
                 }
                 stages.put("bounds", f"{name}@{target}", "bound", value)
+    stages.code(solution("fast", "DEMO/unit/scale"), instance_of["DEMO/unit/scale", "w1"])
     stages.put("timings", "full/header", "measurement-set", header().as_dict())
     key = "DEMO/unit/scale"
     for uuid in SIZES[key]:
@@ -344,14 +368,23 @@ def rewrite(folder: Path, stage: str, name: str, change: Callable[[Any], Any]) -
     _replace_object(folder, sections[stage]["entries"][name], change, replaced)
     # Artifacts refer to earlier ones: in stage order, and as often as references are deep.
     for _ in range(3):
-        for section in sections.values():
-            for entry in section["entries"].values():
+        for one in sections.values():
+            for entry in one["entries"].values():
                 if _refer(entry, replaced) or not any(old.encode() in _bytes(folder, entry) for old in replaced):
                     continue
                 _replace_object(folder, entry, lambda value: _refer_all(value, replaced), replaced)
-    for stage_name, section in sections.items():
-        _replace_object(folder, release["sections"][stage_name], lambda value, s=section: s, replaced)
+    for stage_name, one in sections.items():
+        entries = {_renamed(name, replaced): entry for name, entry in one["entries"].items()}
+        value = {**one, "entries": entries}
+        _replace_object(folder, release["sections"][stage_name], lambda _, value=value: value, replaced)
     forge_root(folder, canonical.dumps(release))
+
+
+def _renamed(name: str, replaced: Mapping[str, tuple[str, int]]) -> str:
+    """An entry that is named by its digest has another name when that changes."""
+    kind, _, digest = name.partition("/")
+    new = replaced.get(f"blake3:{digest}")
+    return f"{kind}/{new[0].removeprefix('blake3:')}" if new else name
 
 
 def _bytes(folder: Path, reference: Mapping[str, Any]) -> bytes:
@@ -366,7 +399,8 @@ def _replace_object(
     folder: Path, reference: dict[str, Any], change: Callable[[Any], Any], replaced: dict[str, tuple[str, int]]
 ) -> None:
     old = reference["digest"]
-    value = change(_object(folder, reference))
+    raw = reference["kind"] in RAW_KINDS
+    value = change(_bytes(folder, reference) if raw else _object(folder, reference))
     data = value if isinstance(value, bytes) else canonical.dumps(value)
     (folder / "objects" / Descriptor("", old, 0).path).unlink()
     descriptor = add_object(folder, data)

@@ -40,6 +40,14 @@ def an_object(folder: Path, stage: str, name: str) -> Path:
     return object_path(folder, section["entries"][name]["digest"])
 
 
+def sections_of(folder: Path) -> dict[str, dict[str, Any]]:
+    release = canonical.loads((folder / "release.json").read_bytes())
+    return {
+        stage: json.loads(object_path(folder, reference["digest"]).read_bytes())["entries"]
+        for stage, reference in release["sections"].items()
+    }
+
+
 def object_path(folder: Path, digest: str) -> Path:
     text = digest.removeprefix("blake3:")
     return folder / "objects" / text[:2] / text[2:]
@@ -52,7 +60,7 @@ def test_the_sample_itself_is_verified_in_both_forms(sample: Path) -> None:
     results = [verify(sample / name) for name in ("sample.zip", "sample")]
     assert [result.exit_code for result in results] == [0, 0]
     assert results[0].root == results[1].root
-    assert [level.state for level in results[0].levels] == ["verified"] * 7
+    assert [level.state for level in results[0].levels] == ["verified"] * 8
 
 
 # -- names (1-14), in an archive made to measure
@@ -475,6 +483,23 @@ def changed(**fields: object) -> Callable[[Any], Any]:
     return lambda value: {**value, **fields}
 
 
+def fewer_registers(value: Any) -> Any:
+    return {**value, "evidence": {**value["evidence"], "resources": {**value["evidence"]["resources"], "vgprs": 8}}}
+
+
+def without_its_end(data: bytes) -> bytes:
+    """s_nop in the place of s_endpgm, as the ISA writes both."""
+    assert data.count(b"\x00\x00\xb0\xbf") >= 1
+    return data.replace(b"\x00\x00\xb0\xbf", b"\x00\x00\x80\xbf", 1)
+
+
+CODE_OBJECT, ASSEMBLY = (
+    f"{kind}/{canonical.digest((sample_release.OBJECTS / name).read_bytes()).removeprefix('blake3:')}"
+    for kind, name in (("code-object", "product.hsaco"), ("assembly", "product.s"))
+)
+KERNEL = "the only kernel"
+
+
 @pytest.mark.parametrize(
     ("stage", "name", "change", "code", "exit_code"),
     [
@@ -499,6 +524,16 @@ def changed(**fields: object) -> Callable[[Any], Any]:
         ("bounds", f"{SCALE}/w1@cpu", changed(target="gfx1200"), "cross-ref", 1),
         ("bounds", f"{SCALE}/w1@cpu", changed(rejected_formats=["float16"]), "cross-ref", 1),
         ("bounds", f"{SCALE}/w1@cpu", changed(reason="both"), "schema", 1),
+        ("code", f"{SCALE}/w1/fast@gfx1200", changed(workload="w2"), "cross-ref", 1),
+        ("code", f"{SCALE}/w1/fast@gfx1200", changed(target="gfx1201"), "cross-ref", 1),
+        ("code", f"{SCALE}/w1/fast@gfx1200", changed(launches=[]), "schema", 1),
+        ("code", f"{SCALE}/w1/fast@gfx1200", changed(reason="none"), "schema", 1),
+        ("code", KERNEL, changed(kernel="produce"), "cross-ref", 1),
+        ("code", KERNEL, changed(launch={"threads": 2048, "dynamic_lds_bytes": 0, "dots": []}), "evidence-mismatch", 1),
+        ("code", KERNEL, fewer_registers, "evidence-mismatch", 1),
+        ("code", KERNEL, lambda v: changed(evidence={**v["evidence"], "findings": [1]})(v), "evidence-mismatch", 1),
+        ("code", CODE_OBJECT, without_its_end, "evidence-mismatch", 1),
+        ("code", ASSEMBLY, lambda data: data.replace(b"v_wmma", b"v_womm", 1), "evidence-mismatch", 1),
         ("timings", f"full/{SCALE}/w1/eager", changed(status="FINE"), "schema", 1),
         ("timings", f"full/{SCALE}/w1/eager", changed(status="TIMEOUT", reason="slow"), "schema", 1),
         ("timings", f"full/{SCALE}/w1/eager", changed(solution="fast"), "cross-ref", 1),
@@ -518,6 +553,8 @@ def changed(**fields: object) -> Callable[[Any], Any]:
 def test_an_artifact_whose_hashes_fit_but_not_its_content(
     folder: Path, stage: str, name: str, change: Callable[[Any], Any], code: str, exit_code: int
 ) -> None:
+    if name == KERNEL:
+        (name,) = (entry for entry in sections_of(folder)["code"] if entry.startswith("kernel/"))
     rewrite(folder, stage, name, change)
     refused(verify(folder), code, exit_code)
 

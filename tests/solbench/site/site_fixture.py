@@ -6,6 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from solbench import canonical
+from solbench.code import section
+from solbench.code.artifacts import artifacts
+from solbench.code.compiling import Launch, Recorded
 from solbench.model.definition import Definition
 from solbench.model.release import Release, Section
 from solbench.model.score import Entry, Score
@@ -13,8 +17,10 @@ from solbench.model.solution import Solution
 from solbench.model.trace import Omission, SetHeader, Trace
 from solbench.model.workload import Workload
 from solbench.store import Descriptor, Index, index_bytes, put_json
+from solbench.workspace import StageOutput as Output
 
-STAGES = ("corpus", "workloads", "graphs", "einsums", "bounds", "timings", "scores")
+STAGES = ("corpus", "workloads", "graphs", "einsums", "code", "bounds", "timings", "scores")
+OBJECTS = Path(__file__).resolve().parents[1] / "code" / "objects"
 HOSTILE = '<script>alert(1)</script> "q" \u202egnp.exe\u200b & \x07'
 
 SOFTMAX = '''"""Softmax over the last axis."""
@@ -40,6 +46,7 @@ def run(gating, topk):
     weights, ids = torch.softmax(gating.float(), -1).topk(topk)
     return weights / weights.sum(-1, keepdim=True), ids.to(torch.int32)
 """
+TOOLS = {"compiler": "triton", "version": "3.9.0"}
 OPENMP = """#include <cstdint>
 // One thread a row.
 extern "C" void run(const float* x, float* output, int64_t M, int64_t N) {
@@ -334,6 +341,8 @@ def _put_problem(builder: Builder, key: str, problem: Any, axes: Any, inputs: An
             "axes": resolved,
         }
         instance_ref = builder.put("workloads", f"{key}/{uuid}", "workload", instance)
+        if "matmul" in problem.op_type and position < 2:
+            _put_code(builder, solution, instance, position)
         graph = {"schema": "solar.einsum-graph.v1", "path": "aten", "ops": [], "note": uuid}
         builder.put("graphs", f"{key}/{uuid}", "operator-graph", {**graph, "schema": "solar.operator-graph.v1"})
         graph_ref = builder.put("einsums", f"{key}/{uuid}/graph", "einsum-graph", graph)
@@ -374,6 +383,21 @@ def _put_problem(builder: Builder, key: str, problem: Any, axes: Any, inputs: An
                 refs = {"bound": bound_ref, "measurement_set": set_ref if target == "cpu" else None}
                 where = (key, uuid, target, name)
                 _put_score(builder, where, problem.name, case, t_sol, refs, instance_ref, solution_ref)
+
+
+def _put_code(builder: Builder, solution: Solution, instance: dict[str, Any], position: int) -> None:
+    """A real kernel, launched on the first workload; the second one's needs more LDS than there is."""
+    data = [(OBJECTS / f"product.{suffix}").read_bytes() for suffix in ("hsaco", "s")]
+    names = [canonical.digest(one).removeprefix("blake3:") for one in data]
+    launch = Launch(
+        kernel="product", config="N: 256" if position else None, grid=(1, 1, 1), threads=32, stages=2,
+        dynamic_lds_bytes=position * 70_000, dots=(("f16", "f16", "f32"),), code_object=names[0], assembly=names[1],
+    )  # fmt: skip
+    failed = Launch(kernel="product", config="N: 250", fault="product: 250 is no power of 2")
+    calls = {"aten.add.Tensor": 2} if position else {}
+    recorded = [Recorded(instance["workload"]["uuid"], "COMPILED", (launch, failed) if position else (launch,), calls)]
+    found = artifacts(solution, [instance], "gfx1200", recorded, dict(zip(names, data)), TOOLS)
+    section.put(Output(builder.root / "code" / "objects", builder.indexes["code"]), found)
 
 
 def _put_score(
