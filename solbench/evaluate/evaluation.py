@@ -24,7 +24,7 @@ from solbench.evaluate.sampling import BaselineFailure, OutOfTime, Sampled, run_
 from solbench.evaluate.session import Session, is_native
 from solbench.evaluate.support import unsupported
 from solbench.evaluate.timing import BATCH_CALLS_MOST
-from solbench.evaluate.turns import CheckFailure, Limits, Side, merge
+from solbench.evaluate.turns import CheckFailure, Limits, Side, Unshared, merge
 from solbench.evaluate.verdict import check_workload
 from solbench.evaluate.workers import Tampering, Worker, WorkerFailure
 from solbench.model.solution import Solution
@@ -210,6 +210,18 @@ class _Run:
                 self._memory = None
 
     def _attempt(self, case: _Case, process: int, size_bytes: int) -> Trace | None:
+        """As :meth:`_attempt_once`, again in new workers where one could not map the shared memory."""
+        try:
+            return self._attempt_once(case, process, size_bytes)
+        except Unshared:
+            self._end_workers()
+        try:
+            return self._attempt_once(case, process, size_bytes)
+        except Unshared as error:
+            self._end_workers()
+            return self._failed(case.workload, error.status, f"{error.reason}; in new processes as well")
+
+    def _attempt_once(self, case: _Case, process: int, size_bytes: int) -> Trace | None:
         """Sample one workload in the current pair of workers; the trace of its failure, or None."""
         workload = case.workload
         sides: dict[str, Side] = {}
@@ -241,6 +253,8 @@ class _Run:
                 self.time_left,
             )  # fmt: skip
             observed = witnesses.observed(before, self.session.observe())
+        except Unshared:
+            raise
         except WorkerFailure as error:
             log = self._end("candidate", error.detail)
             if isinstance(error, Tampering):

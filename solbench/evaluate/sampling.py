@@ -31,6 +31,7 @@ from solbench.evaluate.turns import (
     Limits,
     Round,
     Side,
+    Unshared,
     call_in_a_row,
     call_once,
     close_side,
@@ -268,7 +269,7 @@ def _guard(side: Side, step: Callable[[Side], None], is_baseline: bool) -> None:
         return
     try:
         step(side)
-    except CardBusy:
+    except (CardBusy, Unshared):
         raise
     except WorkerFailure as error:
         raise BaselineFailure(f"baseline {side.solution.name}: {error.status}: {error.reason}") from None

@@ -192,6 +192,10 @@ class CardBusy(WorkerFailure):
     """Something of the candidate's runs on: the baseline, in whose turn it may show, waits for its own work."""
 
 
+class Unshared(WorkerFailure):
+    """A worker could not map the shared memory of a card: no fault of what it holds, if another one can."""
+
+
 class CheckFailure(WorkerFailure):
     """An output failed its check: carries the rounds and the results of the failing one."""
 
@@ -328,6 +332,7 @@ _FAULTS = {
     "lazy": Status.REWARD_HACK,
     "hack": Status.REWARD_HACK,
     "unsupported": Status.UNSUPPORTED,
+    "unshared": Status.RUNTIME_ERROR,
 }
 
 
@@ -335,6 +340,8 @@ def _fault(fault: Any) -> WorkerFailure:
     """Verdict of a fault that the worker itself reports."""
     if not (isinstance(fault, list) and len(fault) == 2 and fault[0] in _FAULTS and isinstance(fault[1], str)):
         return WorkerFailure(Status.REWARD_HACK, "control channel: a fault of no known kind")
+    if fault[0] == "unshared":
+        return Unshared(_FAULTS["unshared"], fault[1][:1000])
     kind, text = fault[0], fault[1].encode("utf-8", "replace").decode()  # JSON can name half a character
     reason = text.strip().rpartition("\n")[2] if kind == "raised" else text
     return WorkerFailure(_FAULTS[kind], reason[:1000] or kind, text if kind == "raised" else "")

@@ -19,6 +19,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from solbench.errors import SolbenchError
 from solbench.evaluate import frames
 from solbench.evaluate.compute import Deliver, Gpu, Host, Times, compute
 from solbench.evaluate.memory import Memory, Views
@@ -130,7 +131,7 @@ def serve(channel: socket.socket, arena: int, config: Mapping[str, Any]) -> None
             bind, usual, deliver = _bind_nothing, _nothing, None
             count = 0
             try:
-                memory = place.map(message["size"], arena, message["handle"]) if message["slots"] else None
+                memory = _mapped(place, message, arena) if message["slots"] else None
                 if message["heap_bytes"] > touched:
                     touched = message["heap_bytes"]
                     touch_heap(touched)
@@ -142,6 +143,8 @@ def serve(channel: socket.socket, arena: int, config: Mapping[str, Any]) -> None
                     bind_copy, deliver_copy = prepare(memory, {**message, "slots": slots})
                     copies.append((bind_copy(message["scalars"]), deliver_copy))
                 fault = None
+            except Fail as error:
+                fault = error.fault
             except BaseException:  # noqa: BLE001
                 fault = _raised()
             frames.send(channel, {"op": "ready", "fault": fault})
@@ -155,6 +158,14 @@ def serve(channel: socket.socket, arena: int, config: Mapping[str, Any]) -> None
             except BaseException:  # noqa: BLE001
                 answer = {"fault": traceback.format_exc(limit=0).strip()[-MAX_REASON:]}
             frames.send(channel, {"op": "profiled", **answer})
+
+
+def _mapped(place: Host | Gpu, message: Mapping[str, Any], arena: int) -> Memory:
+    """The shared memory; a card that does not open it now may do so in another process, so that is told apart."""
+    try:
+        return place.map(message["size"], arena, message["handle"])
+    except SolbenchError as error:
+        raise Fail("unshared", str(error)) from None
 
 
 def _batch(copies: list[tuple[Call, Deliver | None]], place: Host | Gpu) -> Fault | None:

@@ -82,6 +82,7 @@ static void* map(const std::string& name, int flags, size_t size) {
   }                                                                                                                  \
   int P##IpcOpenMemHandle(void** at, Handle handle, unsigned flags) {                                                \
     if (flags != 1 || handle.reserved[63] != '\xFF') return 1;                                                       \
+    if (access(path("refuse").c_str(), F_OK) == 0) return 201;                                                       \
     *at = map(handle.reserved, O_RDWR, 0);                                                                           \
     opened[*at] = 1;                                                                                                 \
     return *at ? 0 : 1;                                                                                              \

@@ -21,8 +21,9 @@ from solbench.errors import InputError, UndecidedError, UnsupportedError
 from solbench.evaluate.evaluation import evaluate
 from solbench.evaluate.held import HeldCard, hold
 from solbench.evaluate.protocols import protocol
+from solbench.evaluate.sampling import run_workload
 from solbench.evaluate.session import Session
-from solbench.evaluate.turns import Limits
+from solbench.evaluate.turns import Limits, Unshared
 from solbench.evaluate.workers import CardAccess
 from solbench.model.trace import Status, Trace
 
@@ -228,6 +229,35 @@ def test_the_session_is_for_its_target(problem: Problem, session: Session, tmp_p
     path.write_text(HONEST)
     with pytest.raises(UnsupportedError, match="this session is for gfx1200"):
         list(evaluate(problem, load_solution(path, problem.definition), session=session))
+
+
+def test_memory_that_is_refused_once(
+    problem: Problem, session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CUDA refuses to open shared memory now and then; another process gets it."""
+    calls = []
+
+    def refused_once(*arguments: Any) -> Any:
+        calls.append(arguments)
+        if len(calls) == 1:
+            raise Unshared(Status.RUNTIME_ERROR, "device memory is not shared with this process")
+        return run_workload(*arguments)
+
+    monkeypatch.setattr("solbench.evaluate.evaluation.run_workload", refused_once)
+    assert [trace.status for trace in solve(problem, session, HONEST, tmp_path)] == [Status.PASSED] * 2
+    assert len(calls) == 3
+
+
+def test_memory_that_is_always_refused(problem: Problem, session: Session, library: Path, tmp_path: Path) -> None:
+    (library.parent / "refuse").touch()
+    try:
+        traces = solve(problem, session, HONEST, tmp_path)
+    finally:
+        (library.parent / "refuse").unlink()
+    assert [trace.status for trace in traces] == [Status.RUNTIME_ERROR] * 2
+    for trace in traces:
+        assert trace.reason is not None and "(201): device memory is not shared with this process" in trace.reason
+        assert trace.reason.endswith("; in new processes as well")
 
 
 TRITON = """\

@@ -1,9 +1,10 @@
 """Linear layer, division and exact GELU in one kernel; the product runs on the matrix unit with split operands.
 
 64 x = high + low, both fp16: 22 bits of x. high is 64 x rounded, low what that left. high * high, high * low and
-low * high are summed in fp32; low * low is below their rounding. The scale keeps low clear of fp16's subnormal numbers
-for |x| down to 2^-9; below that it loses bits, absolutely never more than 2^-31. |x| must stay below 1023, where 64 x
-leaves fp16.
+low * high are summed in fp32, each step of K by the matrix unit, the steps by ordinary additions: with the unit's own
+sums over all 8,192 terms, 8 % of the elements missed the tolerance on an H200. low * low is below their rounding. The
+scale keeps low clear of fp16's subnormal numbers for |x| down to 2^-9; below that it loses bits, absolutely never more
+than 2^-31. |x| must stay below 1023, where 64 x leaves fp16.
 """
 
 import torch
@@ -80,9 +81,9 @@ def _linear_divide_gelu(
             weight = tl.load(weight_ptrs, mask=(k[:, None] < K - start) & (n[None, :] < N), other=0.0)
         x_high, x_low = _split(x)
         weight_high, weight_low = _split(weight)
-        total = tl.dot(x_high, weight_high, total)
-        total = tl.dot(x_high, weight_low, total)
-        total = tl.dot(x_low, weight_high, total)
+        part = tl.dot(x_high, weight_high)
+        part = tl.dot(x_high, weight_low, part)
+        total += tl.dot(x_low, weight_high, part)
         x_ptrs += BLOCK_K
         weight_ptrs += BLOCK_K
     bias = tl.load(bias_ptr + n) if WHOLE else tl.load(bias_ptr + n, mask=n < N, other=0.0)
