@@ -27,7 +27,14 @@ def test_commands_named_in_the_readme_exist():
 
 
 def test_paths_named_in_the_documents_exist():
-    for document in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "docs/solar.md", "docs/problems.md"):
+    for document in (
+        "README.md",
+        "CONTRIBUTING.md",
+        "SECURITY.md",
+        "docs/solar.md",
+        "docs/problems.md",
+        "docs/code-evidence.md",
+    ):
         text = (ROOT / document).read_text()
         for path in re.findall(r"`((?:solbench|solar|tests|docs|problems|site_templates|measurements)/[\w./]*)`", text):
             assert (ROOT / path).exists(), f"{document}: {path}"
@@ -48,6 +55,15 @@ def test_the_worked_example_evaluates(tmp_path):
     assert trace["status"] == "PASSED"
     # A machine that is busy with other tests may take the verdict but no time; then the trace says why.
     assert (trace["t_k_s"] or 0) > 0 or "not timed" in trace["reason"]
+
+
+def test_a_candidate_compiles_as_written():
+    commands = re.findall(r"^    solbench (compile .*)$", README, re.M)
+    assert len(commands) == 1
+    command = [sys.executable, "-c", "from solbench.cli import main; main()", *commands[0].split()]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "1 of 1 workloads compiled and would launch" in done.stdout and "spills 0 and 0" in done.stdout
 
 
 def test_the_analysis_runs_as_written():

@@ -57,7 +57,7 @@ def _row(
         kernel = book.kernels[launch.evidence.digest]
         known = kernels.get(launch.evidence.digest)
         if known is None:
-            known = _kernel(links, kernel, len(kernels) + 1)
+            known = _kernel(links, kernel, len(kernels) + 1, launch.constexprs)
             kernels[launch.evidence.digest] = known
         used[launch.evidence.digest] = known
     faults = sum(launch.fault is not None for launch in record.value.launches)
@@ -96,7 +96,8 @@ def _products(kernel: Kernel) -> list[str]:
     return formats
 
 
-def _kernel(links: Links, record: Record[Kernel], number: int) -> dict[str, Any]:
+def _kernel(links: Links, record: Record[Kernel], number: int, constants: Mapping[str, Any]) -> dict[str, Any]:
+    """``constants``: of a launch that it was compiled for."""
     kernel = record.value
     evidence = kernel.evidence
     resources, waves, mix = evidence["resources"], evidence["occupancy"], evidence["mix"]
@@ -105,8 +106,8 @@ def _kernel(links: Links, record: Record[Kernel], number: int) -> dict[str, Any]
         ("work-group", f"{text.grouped(kernel.launch.threads)} threads"),
         ("registers a wave", f"{resources['vgprs']} VGPRs, {resources['sgprs']} SGPRs"),
         ("spilled", " and ".join("untold" if spill is None else str(spill) for spill in spills) + " (VGPRs, SGPRs)"),
-        ("LDS a work-group", text.quantity(resources["lds_bytes"], "B")),
-        ("scratch a lane", text.quantity(resources["scratch_bytes"], "B")),
+        ("LDS a work-group", f"{text.grouped(resources['lds_bytes'])} B"),
+        ("scratch a lane", f"{text.grouped(resources['scratch_bytes'])} B"),
     ]
     if waves is not None:
         limits = text.listed(waves["limited_by"])
@@ -122,6 +123,7 @@ def _kernel(links: Links, record: Record[Kernel], number: int) -> dict[str, Any]
         "number": number,
         "anchor": f"k-{kernel.target}-{number}",
         "name": kernel.kernel,
+        "constants": text.listed(f"{name} {value}" for name, value in constants.items()),
         "pairs": pairs,
         "loops": [_loop(loop) for loop in evidence["loops"] or ()],
         "findings": [_finding(finding) for finding in evidence["findings"]],
