@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 _LINES = 8  # of the assembly that one finding names, at most
+_LOG = 12  # lines of what a compiler or the host's code said last
 # Instructions that say nothing of what a kernel spends.
 _QUIET = ("branch", "cache", "end", "hint", "message")
 
@@ -23,6 +24,8 @@ def lines(problem: str, result: Mapping[str, Any]) -> Iterator[str]:
     for code in codes:
         yield ""
         yield f"{code['workload']}  {code['status']}{': ' + code['reason'] if code['reason'] else ''}"
+        for line in result["logs"].get(code["workload"], "").splitlines()[-_LOG:]:
+            yield f"    {line}"
         text = "\n".join(f"  {line}" for line in _launches(code["launches"], numbers))
         like = shown.setdefault(text, code["workload"])
         if text:

@@ -30,7 +30,8 @@ def compiled(
     """What a Triton solution becomes for every workload of its problem on ``target``, as plain JSON.
 
     ``instances``: ``workload`` artifacts. The result: ``code``, a :class:`Code` a workload; ``kernels``, artifacts by
-    digest; ``files``, bytes in base64 by the BLAKE3 (hex) of the bytes, code objects and assemblies alike.
+    digest; ``files``, bytes in base64 by the BLAKE3 (hex) of the bytes, code objects and assemblies alike; ``logs``,
+    the last lines by workload where something was wrong: they may be others next time, and are in no artifact.
     """
     problem = Definition.load(_body(definition), "definition")
     candidate = Solution.load(_body(solution), "solution")
@@ -53,7 +54,8 @@ def artifacts(
     used: set[str] = set()
     codes = []
     candidate = Descriptor.of("solution", encode("solution", solution.as_dict())).as_dict()
-    for instance, one in zip(instances, recorded, strict=True):
+    told = tuple(recorded)
+    for instance, one in zip(instances, told, strict=True):
         launches: list[dict[str, Any]] = []
         for launch in one.launches:
             found, fault = _kernel(launch, target, files, known, kernels, used)
@@ -73,7 +75,8 @@ def artifacts(
         }  # fmt: skip
         codes.append(Code.load(fields, f"{instance['problem']}/{one.workload}").as_dict())
     kept = {digest: base64.b64encode(files[digest]).decode() for digest in sorted(used)}
-    return {"code": codes, "kernels": kernels, "files": kept}
+    logs = {one.workload: one.log for one in told if one.log}
+    return {"code": codes, "kernels": kernels, "files": kept, "logs": logs}
 
 
 def _kernel(

@@ -271,12 +271,18 @@ _BARE = {
 }  # fmt: skip
 
 
+# Also behind others: import torch, triton.
+_IMPORTS_TRITON = re.compile(
+    r"^[ \t]*(from|import([ \t]+[\w.]+([ \t]+as[ \t]+\w+)?[ \t]*,)*)[ \t]+triton\b", re.MULTILINE
+)
+
+
 def _bare_solution(path: Path, definition: Definition) -> Solution:
     language, targets = _BARE.get(path.suffix, (None, ()))
     if language is None:
         raise InputError(str(path), "is neither solution.yaml, solution.json, a .py, .cpp, .hip nor .cu file")
     text = read_text(path)
-    if language == "pytorch" and re.search(r"^\s*(import|from)\s+triton\b", text, re.MULTILINE):
+    if language == "pytorch" and _IMPORTS_TRITON.search(text):
         language = "triton"
     name = re.sub(r"[^A-Za-z0-9._-]", "-", path.stem).lstrip("._-") or "solution"
     fields = {

@@ -239,6 +239,25 @@ def test_source_behind_a_symbolic_link(make: Make, tmp_path: Path) -> None:
         load_problem(folder)
 
 
+@pytest.mark.parametrize(
+    ("line", "language"),
+    [
+        ("import triton", "triton"),
+        ("    from triton import language as tl", "triton"),
+        ("import torch, triton, triton.language as tl", "triton"),
+        ("import torch as t, triton.language as tl", "triton"),
+        ("import tritonic", "pytorch"),
+        ("import torch, tritonic", "pytorch"),
+        ("x = 'import triton'", "pytorch"),
+        ("# import triton", "pytorch"),
+    ],
+)
+def test_a_bare_file_that_imports_triton(make: Make, tmp_path: Path, line: str, language: str) -> None:
+    path = tmp_path / "candidate.py"
+    path.write_text(f"if True:\n{line}\n" if line.startswith(" ") else f"{line}\n")
+    assert load_solution(path, load_problem(make()).definition).spec.languages == (language,)
+
+
 def test_bare_files(make: Make, tmp_path: Path) -> None:
     definition = only(make()).definition
     python = tmp_path / "my_kernel.py"
