@@ -19,7 +19,7 @@ MAX_NAME = 200
 _LABEL = re.compile(r"([A-Za-z_.$][\w.$@]*):\s*(.*)")
 _OPERATION = re.compile(r"([a-z][a-z0-9_]{0,63})(?:\s+(.*))?")
 _FILE = re.compile(r'\.file\s+(\d+)\s+"([^"]*)"(?:\s+"([^"]*)")?')
-_LOCATION = re.compile(r"\.loc\s+(\d+)\s+(\d+)\b")
+_LOCATION = re.compile(r"\.loc\s+(\d{1,9})\s+(\d{1,9})\b")
 _FUNCTION = re.compile(r"\.type\s+([\w.$@]+),\s*@function")
 _ALIGNED = re.compile(r"\.(?:p2align|p2alignl|balign|align)\b")
 # Directives within a function that put no bytes into it.

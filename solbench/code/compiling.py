@@ -6,8 +6,6 @@ process of their own. Everything that comes back is the candidate's: sizes, name
 
 from __future__ import annotations
 
-import os
-import stat
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,8 +17,9 @@ from pydantic import Field, ValidationError
 
 from solbench import canonical
 from solbench.child import ask
+from solbench.code.plain_file import last_bytes, open_plain
 from solbench.code.targets import device
-from solbench.errors import UnsupportedError
+from solbench.errors import IntegrityError, UnsupportedError
 from solbench.model.code import Argument, Status
 from solbench.model.definition import Definition, resolve_shape
 from solbench.model.record import Value
@@ -148,11 +147,12 @@ def arguments(
 
 
 def _read(answers: Sequence[Any], asked: Sequence[Mapping[str, Any]]) -> Iterator[_Answer]:
-    """Answers in the order in which they were asked for, up to the first that is none."""
+    """Answers in the order in which they were asked for, up to the first that is none, or that no artifact can hold."""
     for item, answer in zip(asked, answers, strict=False):
         try:
+            canonical.dumps(answer)
             read = _Answer.model_validate(answer)
-        except ValidationError:
+        except (IntegrityError, ValidationError):
             return
         if read.workload != item["uuid"]:
             return
@@ -180,21 +180,18 @@ def _recorded(answer: _Answer, folder: Path, files: dict[str, bytes], limits: Li
 def _file(path: Path, digest: str, most: int) -> bytes | str:
     """Bytes of a file that a candidate's process left under its digest, or what is wrong with it."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with open_plain(path) as file:
+            data = file.read(most + 1)
     except OSError:
         return "what was compiled is not there"
-    with os.fdopen(descriptor, "rb") as file:
-        seen = os.fstat(descriptor)
-        if not stat.S_ISREG(seen.st_mode) or seen.st_size > most:
-            return f"what was compiled is no file of at most {most} bytes"
-        data = file.read(most + 1)
+    if len(data) > most:
+        return f"what was compiled is no file of at most {most} bytes"
     return data if canonical.digest(data) == f"blake3:{digest}" else "what was compiled was changed afterwards"
 
 
 def _lost(uuid: str, ended: str | None, folder: Path, limits: Limits) -> Recorded:
     """A workload whose process ended before it had answered."""
-    log = folder / "log"
-    text = log.read_bytes()[-4_000:].decode("utf-8", "replace") if log.is_file() else ""
+    text = last_bytes(folder / "log", 4_000).decode("utf-8", "replace")
     if ended in ("timeout", "ended by SIGALRM"):
         reason = f"not compiled within {limits.timeout_s:g} s"
     else:

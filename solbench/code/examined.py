@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from solbench.code.assembly import Function, Instruction
+from solbench.code.gathers import gathering_lines
 from solbench.code.kernels import Kernel
 from solbench.code.loops import Flow
 from solbench.code.mix import Mix
@@ -41,6 +43,17 @@ class Examined:
     def lds_bytes(self) -> int:
         """LDS of a work-group, fixed and dynamic."""
         return self.kernel.lds_bytes + self.launch.dynamic_lds_bytes
+
+    @cached_property
+    def gathering(self) -> frozenset[int]:
+        """Lines of the loads whose addresses depend on loaded data."""
+        return gathering_lines(self.function, self.flow)
+
+    @cached_property
+    def looped(self) -> frozenset[int]:
+        """Lines of instructions in loops: an outermost loop holds what is in those within it."""
+        outermost = (loop for loop in self.flow.loops if loop.parent is None)
+        return frozenset(i.line for loop in outermost for i in self.instructions(loop.blocks))
 
     def instructions(self, blocks: Iterable[int]) -> Iterator[Instruction]:
         """The instructions of some blocks, in the order of the text."""

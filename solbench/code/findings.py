@@ -15,7 +15,6 @@ from solbench.code import occupancy as limits
 from solbench.code.agreement import base_name
 from solbench.code.assembly import Instruction
 from solbench.code.examined import Examined
-from solbench.code.gathers import gathering_lines
 from solbench.code.mix import engine, width_bits
 
 Severity = Literal["fails launch", "slow", "note"]
@@ -119,7 +118,7 @@ def _narrow(examined: Examined) -> Iterator[Finding]:
             accesses = [i for i in instructions if engine(i.mnemonic) in engines]
             narrow = [i for i in accesses if 0 < width_bits(i.mnemonic) <= 16]
             if rule == "narrow-loads" and len(narrow) >= fewest:
-                lines = gathering_lines(examined.function, examined.flow)
+                lines = examined.gathering
                 gathered = [i for i in narrow if i.line in lines]
                 narrow = [i for i in narrow if i.line not in lines]
                 if len(gathered) >= fewest:
@@ -146,8 +145,7 @@ def _narrow_loops(examined: Examined) -> Iterator[Finding]:
         narrow = [i for i in loads if 0 < width_bits(i.mnemonic) <= 16]
         if loop is None or not narrow or len(narrow) < len(loads) or len(loads) >= MIN_NARROW:
             continue
-        lines = gathering_lines(examined.function, examined.flow)
-        if not any(i.line in lines for i in loads):
+        if not any(i.line in examined.gathering for i in loads):
             bits = sum(width_bits(i.mnemonic) for i in loads)
             text = f"{examined.place(loop)} a thread loads {bits} bits, in loads of 8 or 16"
             yield finding("narrow-loop", "note", text, loads)
@@ -160,15 +158,13 @@ def _spills(examined: Examined) -> Iterator[Finding]:
         text = f"{kernel.vgpr_spills} VGPR spills: registers are saved to memory, {kernel.scratch_bytes} bytes a thread"
         yield finding("vgpr-spills", "slow", text, scratch)
     elif kernel.scratch_bytes:
-        looped = _looped(examined)
-        severity: Severity = "slow" if any(i.line in looped for i in scratch) else "note"
+        severity: Severity = "slow" if any(i.line in examined.looped for i in scratch) else "note"
         text = f"scratch memory, {kernel.scratch_bytes} bytes a thread, without VGPR spills"
         text += ": an array that is indexed at run time, or a call, keeps it from registers"
         yield finding("scratch", severity, text, scratch)
     if kernel.sgpr_spills:
         lanes = [i for i in examined.function.instructions if i.mnemonic in ("v_writelane_b32", "v_readlane_b32")]
-        looped = _looped(examined)
-        severity = "slow" if any(i.line in looped for i in lanes) else "note"
+        severity = "slow" if any(i.line in examined.looped for i in lanes) else "note"
         yield finding("sgpr-spills", severity, f"{kernel.sgpr_spills} SGPR spills, to lanes of VGPRs", lanes)
 
 
@@ -226,7 +222,7 @@ def _waits_at_once(body: Sequence[Instruction]) -> list[Instruction]:
 
 
 def _dear(examined: Examined) -> Iterator[Finding]:
-    looped = _looped(examined)
+    looped = examined.looped
     doubles = _using(examined, "valu_f64")
     if len(doubles) >= MIN_NARROW:
         text = f"{len(doubles)} double-precision instructions, which gfx12 runs at a fraction of the fp32 rate"
@@ -246,14 +242,9 @@ def _dear(examined: Examined) -> Iterator[Finding]:
 
 def _using(examined: Examined, engines: str) -> list[Instruction]:
     """Instructions whose engine's name starts so, those in loops first."""
-    looped = _looped(examined)
+    looped = examined.looped
     found = [i for i in examined.function.instructions if (engine(i.mnemonic) or "").startswith(engines)]
     return sorted(found, key=lambda i: i.line not in looped)
-
-
-def _looped(examined: Examined) -> set[int]:
-    """Lines of instructions in loops."""
-    return {i.line for loop in examined.flow.loops for i in examined.instructions(loop.blocks)}
 
 
 def _deepest(examined: Examined, wanted: Callable[[Instruction], bool]) -> list[Instruction]:

@@ -17,6 +17,8 @@ from solbench.code.scalars import writes_scc
 
 # Rounds over all blocks; registers that are data only grow in number, so that few are needed.
 MAX_ROUNDS = 16
+# A card has no register of a higher number, whatever a text says.
+MAX_VGPR = 255
 _REGISTER = re.compile(r"(?<![\w.])([vs])(?:(\d{1,3})|\[(\d{1,3}):(\d{1,3})\])|\b(vcc|exec)")
 _ACCUMULATES = re.compile(r"v_(dual_)?(fmac|dot2acc|pk_fmac|wmma|swmmac)|s_fmac")
 _LOW_ALONE = ("v_mad_co_u64_u32", "v_mad_co_i64_i32", "v_lshlrev_b64")
@@ -115,7 +117,7 @@ def _named(operands: Sequence[str]) -> frozenset[str]:
     return frozenset().union(*map(registers, operands))
 
 
-@lru_cache(maxsize=1 << 16)
+@lru_cache(maxsize=1 << 14)
 def registers(operand: str) -> frozenset[str]:
     """The vector and scalar registers that an operand names."""
     found: set[str] = set()
@@ -125,5 +127,5 @@ def registers(operand: str) -> frozenset[str]:
         elif one:
             found.add(kind + one)
         else:
-            found.update(f"{kind}{number}" for number in range(int(low), min(int(high), 1023) + 1))
+            found.update(f"{kind}{number}" for number in range(int(low), min(int(high), MAX_VGPR) + 1))
     return frozenset(found)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import re
 import resource
-import stat
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -22,6 +21,7 @@ from typing import Any
 
 from solbench import canonical
 from solbench.child import ask
+from solbench.code.plain_file import last_bytes, open_plain
 from solbench.device import codeobject
 from solbench.errors import InputError, UnsupportedError
 from solbench.evaluate import compilers, sandbox
@@ -106,7 +106,8 @@ def compile_hip(solution: Solution, arch: str, timeout_s: float, folder: Path | 
             "solbench.code.hip:run_compiler", {"commands": commands}, place,
             timeout_s=timeout_s, memory_bytes=MEMORY_BYTES, torch=False,
         )  # fmt: skip
-        log = _tail(place / "compiler-log").replace(str(place), "")
+        log = last_bytes(place / "compiler-log", 4 * MAX_LOG_CHARS).decode("utf-8", "replace")[-MAX_LOG_CHARS:]
+        log = log.replace(str(place), "")
         if fault == "timeout":
             raise BuildFailure(Status.COMPILE_ERROR, f"not compiled within the limit of {timeout_s:g} s", log)
         codes = [answer for answer in answers if type(answer) is int]
@@ -176,28 +177,12 @@ def _unit(folder: Path, number: int, source: str, arch: str) -> HipUnit:
 
 
 def _read(path: Path, most: int, source: str) -> bytes:
-    """Bytes of a file that the compiler left; it is the candidate's word what kind of file that is."""
+    """Bytes of a file that the compiler left."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with open_plain(path) as file:
+            data = file.read(most + 1)
     except OSError:
         raise BuildFailure(Status.COMPILE_ERROR, f"{source}: the compiler left no {path.suffix} file") from None
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise BuildFailure(Status.COMPILE_ERROR, f"{source}: the compiler left no {path.suffix} file")
-        data = file.read(most + 1)
     if len(data) > most:
         raise BuildFailure(Status.COMPILE_ERROR, f"{source}: {path.suffix} file of more than {most} bytes")
     return data
-
-
-def _tail(path: Path) -> str:
-    """The last lines of a log, if it is one."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError:
-        return ""
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return ""
-        file.seek(max(0, os.fstat(descriptor).st_size - 4 * MAX_LOG_CHARS))
-        return file.read().decode("utf-8", "replace")[-MAX_LOG_CHARS:]

@@ -18,6 +18,8 @@ from solbench.errors import InputError
 NT_AMDGPU_METADATA = 32
 DESCRIPTOR_BYTES = 64
 MAX_KERNELS = 4096
+# Of one kernel: a million instructions of mean size.
+MAX_CODE_BYTES = 8 << 20
 # Registers that one step of the descriptor's VGPR field stands for, by wave size; what is allocated is coarser.
 VGPR_FIELD_STEP = {32: 8, 64: 4}
 
@@ -91,8 +93,10 @@ class CodeObject:
     undefined: tuple[str, ...]
 
     def instructions(self, kernel: Kernel, where: str) -> bytes:
-        """The machine code of one kernel."""
+        """The machine code of one kernel; :class:`InputError` also for more than :data:`MAX_CODE_BYTES`."""
         address, size = kernel.code
+        if size > MAX_CODE_BYTES:
+            raise InputError(where, f"{size} bytes of code, more than {MAX_CODE_BYTES}")
         return elf.loaded(self.sections, address, size, where)
 
 
@@ -130,6 +134,9 @@ def _kernel(
     for wanted in (name, symbol):
         if wanted not in places:
             raise InputError(inside, f"no symbol {wanted!r} in the code object")
+    listed = entry.get(".args", [])
+    if not isinstance(listed, list):
+        raise InputError(inside, "its .args is wrong in the note")
     described = _descriptor(parts, places[symbol].address, inside)
     wave_size = _field(entry, ".wavefront_size", int, inside)
     if wave_size not in VGPR_FIELD_STEP:
@@ -145,7 +152,7 @@ def _kernel(
         _field(entry, ".sgpr_spill_count", int, inside) if ".sgpr_spill_count" in entry else None,
         _field(entry, ".max_flat_workgroup_size", int, inside),
         _field(entry, ".kernarg_segment_size", int, inside),
-        tuple(_argument(argument, inside) for argument in entry.get(".args") or ()),
+        tuple(_argument(argument, inside) for argument in listed),
         described,
         (places[name].address, places[name].size),
     )
@@ -176,8 +183,8 @@ def _descriptor(parts: tuple[elf.Section, ...], address: int, where: str) -> Des
 
 
 def _field(entry: Any, key: str, kind: type, where: str) -> Any:
-    """One field that the format demands: text, or a number that is not negative."""
+    """One field that the format demands: text, or a number of 32 bits that is not negative."""
     value = entry.get(key) if isinstance(entry, dict) else None
-    if not isinstance(value, kind) or isinstance(value, bool) or (isinstance(value, int) and value < 0):
+    if not isinstance(value, kind) or isinstance(value, bool) or (isinstance(value, int) and value >> 32):
         raise InputError(where, f"its {key} is missing or wrong in the note")
     return value

@@ -17,6 +17,8 @@ from solbench.errors import InputError
 MAX_BLOCKS = 20_000
 MAX_LOOPS = 500
 MAX_STEPS = 2_000_000
+# Instructions of all loops together, each as often as there are loops around it.
+MAX_LOOPED = 8_000_000
 _RETURNS = ("s_endpgm", "s_endpgm_saved", "s_setpc_b64", "s_rfe_b64")
 
 
@@ -88,10 +90,14 @@ def flow(function: Function, where: str) -> Flow:
     if len(latches) > MAX_LOOPS:
         raise InputError(where, f"more than {MAX_LOOPS} loops in {function.name!r}")
     bodies: dict[int, frozenset[int]] = {}
+    steps = held = 0
     for header, tails in latches.items():
         bodies[header] = _body(header, tails, predecessors)
-        if sum(map(len, bodies.values())) > MAX_STEPS:
-            raise InputError(where, f"loops within loops of more than {MAX_STEPS} blocks in {function.name!r}")
+        steps += len(bodies[header])
+        held += sum(blocks[block].end - blocks[block].start for block in bodies[header])
+        if steps > MAX_STEPS or held > MAX_LOOPED:
+            most = f"{MAX_STEPS} blocks or {MAX_LOOPED} instructions"
+            raise InputError(where, f"loops within loops of more than {most} in {function.name!r}")
     loops: list[Loop] = []
     for header in sorted(bodies, key=lambda header: (position[header], -len(bodies[header]))):
         around = [number for number, loop in enumerate(loops) if header in loop.blocks]

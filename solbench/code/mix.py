@@ -58,6 +58,8 @@ _ENGINES: Final = tuple(
 )
 _WMMA = re.compile(r"v_(?:wmma|swmmac)_\w+?_16x16x\d+_(\w+)")
 _WIDTH = re.compile(r"_(?:b|u|i|f)(\d+)(?:_d16)?(?:_hi|_w32|_w64)?$")
+# What JSON holds exactly; no wave runs for years.
+MOST: Final = 2**53 - 1
 # Engines whose accesses have a width.
 MEMORY: Final = (
     "global_load", "global_store", "global_atomic", "flat_load", "flat_store", "flat_atomic", "scratch_load",
@@ -69,7 +71,7 @@ MEMORY: Final = (
 class Count:
     """``written``: instructions in the code. ``run_at_most``: times that one wave can run them.
 
-    ``run_at_most`` is None where one of them is in a loop whose trip count is not constant.
+    ``run_at_most`` is None where one of them is in a loop whose trip count is not constant, and beyond :data:`MOST`.
     """
 
     written: int
@@ -180,4 +182,5 @@ def _weights(flow: Flow, trips: Sequence[int | None]) -> list[int | None]:
 
 def _count(weights: Sequence[int | None]) -> Count:
     known = [weight for weight in weights if weight is not None]
-    return Count(len(weights), sum(known) if len(known) == len(weights) else None)
+    total = sum(known)
+    return Count(len(weights), total if len(known) == len(weights) and total <= MOST else None)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import stat
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -30,6 +29,7 @@ from solbench.code.hip import (
     kernel_names,
     toolchain,
 )  # fmt: skip
+from solbench.code.plain_file import open_plain
 from solbench.device import codeobject
 from solbench.errors import InputError, IntegrityError, UnsupportedError
 from solbench.evaluate.build import BuildFailure
@@ -291,17 +291,15 @@ def _files(value: _Set) -> Iterator[_File]:
 def _read(path: Path, most: int, file: _File | None) -> bytes:
     """Bytes of a plain file of at most ``most``, and of the size and digest of ``file``."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        stream = open_plain(path)
     except OSError as error:
         raise IntegrityError(f"{path}: cannot be read as a plain file ({error.strerror})") from None
-    with os.fdopen(descriptor, "rb") as stream:
-        seen = os.fstat(descriptor)
-        if not stat.S_ISREG(seen.st_mode):
-            raise IntegrityError(f"{path}: not a plain file")
-        if seen.st_size > most:
-            raise IntegrityError(f"{path}: {seen.st_size} bytes, more than {most}")
-        if file is not None and seen.st_size != file.size:
-            raise IntegrityError(f"{path}: {seen.st_size} bytes, expected {file.size}")
+    with stream:
+        size = os.fstat(stream.fileno()).st_size
+        if size > most:
+            raise IntegrityError(f"{path}: {size} bytes, more than {most}")
+        if file is not None and size != file.size:
+            raise IntegrityError(f"{path}: {size} bytes, expected {file.size}")
         data = stream.read(most + 1)
     if file is not None and canonical.digest(data) != file.digest:
         raise IntegrityError(f"{path}: digest is {canonical.digest(data)}, expected {file.digest}")

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import Final
 
 from solbench.code.assembly import Instruction
@@ -26,6 +27,8 @@ Value = int | Mask
 # Register to value, 32 bits without sign; SCC is "scc". What is not there is unknown.
 State = dict[str, Value]
 
+# A card has no register of a higher number, whatever a text says.
+MAX_SGPR: Final = 127
 _BITS: Final = 0xFFFFFFFF
 _RANGE = re.compile(r"s\[(\d{1,3}):(\d{1,3})\]")
 _SINGLE = re.compile(r"s\d{1,3}|vcc_lo|vcc_hi|m0|ttmp\d{1,2}")
@@ -202,11 +205,12 @@ def _signed16(operand: str) -> int:
     return value - (value >> 15 << 16)
 
 
+@lru_cache(maxsize=1 << 14)
 def registers(operand: str) -> tuple[str, ...]:
     """The scalar registers that an operand names; empty for anything else. EXEC counts as none: it is never known."""
     spread = _RANGE.fullmatch(operand)
     if spread:
-        return tuple(f"s{number}" for number in range(int(spread[1]), int(spread[2]) + 1))
+        return tuple(f"s{number}" for number in range(int(spread[1]), min(int(spread[2]), MAX_SGPR) + 1))
     if operand == "vcc":
         return ("vcc_lo", "vcc_hi")
     return (operand,) if _SINGLE.fullmatch(operand) else ()

@@ -340,9 +340,9 @@ def _fault(fault: Any) -> WorkerFailure:
     """Verdict of a fault that the worker itself reports."""
     if not (isinstance(fault, list) and len(fault) == 2 and fault[0] in _FAULTS and isinstance(fault[1], str)):
         return WorkerFailure(Status.REWARD_HACK, "control channel: a fault of no known kind")
-    if fault[0] == "unshared":
-        return Unshared(_FAULTS["unshared"], fault[1][:1000])
     kind, text = fault[0], fault[1].encode("utf-8", "replace").decode()  # JSON can name half a character
+    if kind == "unshared":
+        return Unshared(_FAULTS[kind], text[:1000])
     reason = text.strip().rpartition("\n")[2] if kind == "raised" else text
     return WorkerFailure(_FAULTS[kind], reason[:1000] or kind, text if kind == "raised" else "")
 

@@ -98,12 +98,17 @@ def _targets(sections: Sections, load: Load) -> tuple[TargetState, ...]:
             score = load("scores", entry)
             if score["t_k"] is not None:
                 timed.setdefault(score["target"], set()).add(name.rpartition("@")[0])
+    compiled = {
+        name.rpartition("@")[2]
+        for name, entry in sections["code"].items()
+        if entry.kind == "code" and load("code", entry)["status"] == "COMPILED"
+    }
     selection = load_selection(sections["workloads"], load)
     states = []
     for name in sorted(names | headers.keys() | bounds.keys()):
         workloads = sum(selection.includes(workload, name) for workload in _workloads(sections))
         counts = bounds.get(name, 0), len(timed.get(name, ())), workloads
-        states.append(_target_state(name, *counts, headers.get(name, [])))
+        states.append(_target_state(name, *counts, headers.get(name, []), name in compiled))
     return tuple(states)
 
 
@@ -111,7 +116,9 @@ def _workloads(sections: Sections) -> list[str]:
     return [name for name, entry in sections["workloads"].items() if entry.kind == "workload"]
 
 
-def _target_state(name: str, bounds: int, timed: int, workloads: int, headers: Sequence[SetHeader]) -> TargetState:
+def _target_state(
+    name: str, bounds: int, timed: int, workloads: int, headers: Sequence[SetHeader], compiled: bool
+) -> TargetState:
     devices = sorted({_device(header) for header in headers})
     device = "; ".join(devices) or None
     if timed:
@@ -121,7 +128,8 @@ def _target_state(name: str, bounds: int, timed: int, workloads: int, headers: S
     elif headers:
         note = "attempted, no workload timed; bounds and verdicts only, no time is borrowed from another card"
     else:
-        note = "no card was measured; bounds only, no time is borrowed from another card"
+        held = "bounds and code evidence only" if compiled else "bounds only"
+        note = f"no card was measured; {held}, no time is borrowed from another card"
     return TargetState(
         target=name,
         bounds=bounds,

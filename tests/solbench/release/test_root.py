@@ -53,7 +53,9 @@ def test_what_each_target_says(sample: Path) -> None:
         None,
     )
     assert untimed["bounds"] == 3
-    assert "no time is borrowed" in untimed["note"]
+    assert untimed["note"] == (
+        "no card was measured; bounds and code evidence only, no time is borrowed from another card"
+    )
 
 
 def test_entries_of_the_sample(sample: Path) -> None:
