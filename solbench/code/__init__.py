@@ -9,5 +9,6 @@ depend on data. ``mix``, ``occupancy`` and ``findings`` derive from them (``exam
 the whole, ``launchable`` whether a call with such kernels would launch.
 
 In a release: ``artifacts`` and ``section``; ``solutions`` compiles one candidate of any language, ``recorded`` keeps
-what HIP became where a clang is, ``rederive`` compares what is kept with what the compilers here make.
+what HIP became where a clang is, ``rederive`` compares what is kept with what the compilers here make. ``plain_file``
+reads what a candidate's process has left.
 """

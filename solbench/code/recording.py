@@ -37,6 +37,8 @@ ENVIRONMENT = {
 MAX_REASON, MAX_LOG = 1_000, 4_000
 # Kernels that one call may launch, configurations included.
 MAX_LAUNCHES = 4_096
+# Of an object in this process: another one each time.
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _OF = r"tensor<(?:\d+x)+(\w+)[^>]*>"
 _DOT = re.compile(rf"\btt\.dot\b.*: *{_OF} *\* *{_OF} *-> *{_OF}")
 
@@ -174,7 +176,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
     name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
-    return name if isinstance(name, str) else re.sub(r" at 0x[0-9a-f]+", "", str(value))
+    return name if isinstance(name, str) else _ADDRESS.sub("", str(value))
 
 
 # ---- Triton without a card
@@ -247,7 +249,7 @@ def _install(recorder: _Recorder, arch: str, device: Mapping[str, Any]) -> None:
                 done += 1
             except CompileFault as fault:
                 faults.append(fault)
-                recorder.add({"kernel": self.base_fn.__name__, "fault": str(fault)[:MAX_REASON]})
+                recorder.add({"kernel": self.base_fn.__name__, "fault": _ADDRESS.sub("", str(fault))[:MAX_REASON]})
             finally:
                 recorder.config = outer
         if not done and faults:
@@ -408,7 +410,7 @@ def _load(sources: Mapping[str, str], entry: str) -> Callable[..., Any]:
 def _fault(error: BaseException) -> list[str]:
     """Whether compiling failed or the host's code, why in one line, and the last lines of all that was said."""
     if isinstance(error, CompileFault):
-        return ["compile", str(error)[:MAX_REASON], error.log[-MAX_LOG:]]
-    text = (str(error).strip().splitlines() or [""])[0]
+        return ["compile", _ADDRESS.sub("", str(error))[:MAX_REASON], error.log[-MAX_LOG:]]
+    text = _ADDRESS.sub("", (str(error).strip().splitlines() or [""])[0])
     reason = f"{type(error).__name__}: {text}" if text else type(error).__name__
     return ["host", reason[:MAX_REASON], traceback.format_exc(limit=-6)[-MAX_LOG:]]

@@ -9,6 +9,7 @@ from solbench.code.artifacts import compiled
 from solbench.code.compiling import Limits, toolchain
 from solbench.code.recorded import Rederived
 from solbench.code.section import Candidate, candidates, names_of
+from solbench.errors import UnsupportedError
 from solbench.model.solution import Solution
 from solbench.store import Descriptor, Store, encode
 from solbench.workspace import Workspace
@@ -39,7 +40,10 @@ def _triton(store: Store, candidate: Candidate, limits: Limits) -> Rederived:
     stored = [store.load("code", entry) for entry in entries if entry is not None]
     if len(stored) < len(entries) or any(one["candidate"] != candidate.descriptor.as_dict() for one in stored):
         return Rederived(candidate.problem, name, "stale", "the release holds no code of it as it is now")
-    here = toolchain()
+    try:
+        here = toolchain()
+    except UnsupportedError as error:
+        return Rederived(candidate.problem, name, "no compiler", str(error))
     for one in stored:
         if one["toolchain"] != here:
             was = f"{one['toolchain'].get('compiler')} {one['toolchain'].get('version')}"

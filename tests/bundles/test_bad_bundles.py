@@ -533,6 +533,7 @@ KERNEL = "the only kernel"
         ("code", KERNEL, fewer_registers, "evidence-mismatch", 1),
         ("code", KERNEL, lambda v: changed(evidence={**v["evidence"], "findings": [1]})(v), "evidence-mismatch", 1),
         ("code", CODE_OBJECT, without_its_end, "evidence-mismatch", 1),
+        ("code", CODE_OBJECT, lambda data: data[:3000], "evidence-mismatch", 1),
         ("code", ASSEMBLY, lambda data: data.replace(b"v_wmma", b"v_womm", 1), "evidence-mismatch", 1),
         ("timings", f"full/{SCALE}/w1/eager", changed(status="FINE"), "schema", 1),
         ("timings", f"full/{SCALE}/w1/eager", changed(status="TIMEOUT", reason="slow"), "schema", 1),

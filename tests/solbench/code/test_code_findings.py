@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from solbench.code import assembly, kernels, loops, mix, occupancy, trips
+from solbench.code import assembly, examined, kernels, loops, mix, occupancy, trips
 from solbench.code.evidence import Launch, evidence
 from solbench.code.examined import Examined
 from solbench.code.findings import findings
@@ -279,3 +279,14 @@ def test_a_few_narrow_accesses_say_nothing() -> None:
     assert "narrow-loads" in found_in(narrow * 8)
     assert found_in(narrow * 8 + LOAD * 8) == {}
     assert "narrow-lds" in found_in("\tds_store_b16 v0, v1\n" * 16)
+
+
+def test_loaded_addresses_are_followed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many loops ask: programs of many loops would take hours."""
+    asked = []
+    follow = examined.gathering_lines
+    monkeypatch.setattr(examined, "gathering_lines", lambda *given: (asked.append(1), follow(*given))[1])
+    narrow = "\tglobal_load_u16 v10, v1, s[0:1]\n" * 8
+    body = "\n".join(LOOP.format(body=narrow).replace("LBB0_1", f"LBB0_{number}") for number in range(3))
+    assert set(found_in(body)) == {"narrow-loads"}
+    assert len(asked) == 1

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 from small_problem import WORKLOADS, write_problem
 
-from solbench.code import compiling
+from solbench import canonical
+from solbench.code import compiling, recording
 from solbench.code.compiling import Limits, Recorded, record_triton
 from solbench.corpus.load import Problem, load_problem
 from solbench.device import codeobject
@@ -241,3 +243,36 @@ def test_an_unknown_target_is_refused(tmp_path: Path) -> None:
     problem = problem_of(tmp_path, [1000])
     with pytest.raises(UnsupportedError, match="--target gfx906: code is examined for gfx1200"):
         record_triton(problem.definition, solution({"kernel.py": TROUBLE}), [], "gfx906", LIMITS)
+
+
+def test_files_that_are_none(tmp_path: Path) -> None:
+    """A folder, a link or a pipe in the place of what was compiled, or of the log, is not read."""
+    data = b"code"
+    digest = canonical.digest(data).removeprefix("blake3:")
+    (tmp_path / "file").write_bytes(data)
+    assert compiling._file(tmp_path / "file", digest, 4) == data
+    assert compiling._file(tmp_path / "file", digest, 3) == "what was compiled is no file of at most 3 bytes"
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to("file")
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("folder", "link", "pipe", "nothing"):
+        assert compiling._file(tmp_path / name, digest, 4) == "what was compiled is not there"
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "log").write_text("it fell")
+    assert compiling._lost("w", "timeout", tmp_path / "a", LIMITS).log == "it fell"
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "log").symlink_to(tmp_path / "a" / "log")
+    assert compiling._lost("w", "timeout", tmp_path / "b", LIMITS).log == ""
+
+
+@pytest.mark.parametrize("value", [float("nan"), 1 << 60, "\ud800"])
+def test_answers_that_no_artifact_can_hold(value: object) -> None:
+    answer = {"workload": "w", "library_calls": {}, "fault": None}
+    launch = {"kernel": "k", "config": None, "fault": "it fell", "constexprs": {"N": 1}}
+    assert len(list(compiling._read([answer | {"launches": [launch]}], [{"uuid": "w"}]))) == 1
+    assert not list(compiling._read([answer | {"launches": [launch | {"constexprs": {"N": value}}]}], [{"uuid": "w"}]))
+
+
+def test_an_error_says_no_address() -> None:
+    """The reason is part of what is recorded, and an object is somewhere else each time."""
+    assert recording._fault(TypeError(f"what is {object()}?"))[1] == "TypeError: what is <object object>?"

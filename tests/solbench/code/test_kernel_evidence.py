@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from solbench.code import kernels
+from solbench.code import assembly, gathers, kernels, loops, mix, scalars
 from solbench.code.evidence import Launch, evidence
 from solbench.device import elf
 from solbench.errors import InputError, UnsupportedError
@@ -189,3 +189,57 @@ def test_a_note_without_a_field() -> None:
     place = CODE.index(b".vgpr_count")
     with pytest.raises(InputError, match=r"its \.vgpr_count is missing or wrong"):
         kernels.read(patched(place, b".vgpr_counT"), "x")
+
+
+@pytest.mark.parametrize(("field", "value"), [(".args", 5), (".args", {"a": 1}), (".vgpr_count", 1 << 60)])
+def test_a_note_with_another_kind_of_field(monkeypatch: pytest.MonkeyPatch, field: str, value: object) -> None:
+    read = kernels.msgpack.read
+
+    def changed(content: bytes, where: str) -> object:
+        note = read(content, where)
+        note["amdhsa.kernels"][0][field] = value
+        return note
+
+    monkeypatch.setattr(kernels.msgpack, "read", changed)
+    with pytest.raises(InputError, match=rf"its \{field} is (missing or )?wrong in the note"):
+        evidence(CODE, TEXT, "product", LAUNCH)
+
+
+def test_more_code_than_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    size = evidence(CODE, TEXT, "product", LAUNCH)["code"]["bytes"]
+    monkeypatch.setattr(kernels, "MAX_CODE_BYTES", size)
+    assert failed() == []
+    monkeypatch.setattr(kernels, "MAX_CODE_BYTES", size - 1)
+    with pytest.raises(InputError, match="bytes of code, more than"):
+        evidence(CODE, TEXT, "product", LAUNCH)
+
+
+def test_more_instructions_in_loops_than_are_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    (loop,) = evidence(CODE, TEXT, "product", LAUNCH)["loops"]
+    monkeypatch.setattr(loops, "MAX_LOOPED", loop["instructions"])
+    assert failed() == []
+    monkeypatch.setattr(loops, "MAX_LOOPED", loop["instructions"] - 1)
+    with pytest.raises(InputError, match="loops within loops of more than"):
+        evidence(CODE, TEXT, "product", LAUNCH)
+
+
+def test_a_source_line_of_thousands_of_digits() -> None:
+    text = TEXT.replace("\tproduct:\n", "product:\n").replace("\nproduct:", "\nproduct:\n\t.loc\t1 " + "9" * 5000, 1)
+    assert text != TEXT and failed(text=text) == []
+
+
+def test_registers_that_no_card_has() -> None:
+    assert len(scalars.registers("s[0:999]")) == 128 and scalars.registers("s[4:5]") == ("s4", "s5")
+    assert len(gathers.registers("v[0:999]")) == 256 and gathers.registers("v[4:5]") == {"v4", "v5"}
+
+
+def test_more_runs_than_json_can_hold() -> None:
+    trip = 1 << 18
+    text = "k:\n.A:\n.B:\n.C:\n\ts_nop 0\n" + "".join(f"\ts_cbranch_scc1 .{name}\n" for name in "CBA") + "\ts_endpgm\n"
+    nested = text.replace(".B:\n", "\ts_nop 0\n.B:\n").replace(".C:\n", "\ts_nop 0\n.C:\n")
+    function = assembly.function(nested, "k", "x")
+    flow = loops.flow(function, "x")
+    assert [loop.depth for loop in flow.loops] == [1, 2, 3]
+    hints = mix.mix(function, flow, (trip, 1, 1)).engines["hint"]
+    assert hints == mix.Count(3, 3 * trip)
+    assert mix.mix(function, flow, (trip,) * 3).engines["hint"] == mix.Count(3, None)  # 2**54 and more

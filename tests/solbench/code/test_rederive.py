@@ -12,6 +12,7 @@ from solbench import store
 from solbench.cli import run
 from solbench.code import rederive
 from solbench.code.rederive import rederived
+from solbench.errors import UnsupportedError
 from solbench.stages import run_stage
 from solbench.workspace import Workspace
 
@@ -115,6 +116,15 @@ def test_another_compiler_is_named(
     assert run(["code", "check", "--workspace", str(workspace.root)]) == 3
     out = capsys.readouterr().out
     assert f"triton@gfx1200: recorded with triton {here['version']}; here is triton 9.9.9" in out
+
+
+def test_no_compiler_is_a_verdict(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    def none() -> None:
+        raise UnsupportedError("Triton is not installed")
+
+    monkeypatch.setattr(rederive, "toolchain", none)
+    (found,) = rederived(workspace, 120.0)
+    assert (found.verdict, found.reason) == ("no compiler", "Triton is not installed")
 
 
 @pytest.mark.parametrize("kind", ["code-object", "assembly", "kernel", "code"])

@@ -18,6 +18,7 @@ from small_problem import write_problem
 from solbench.corpus.load import Problem, load_problem, load_solution
 from solbench.device.ownership import own
 from solbench.errors import InputError, UndecidedError, UnsupportedError
+from solbench.evaluate import turns
 from solbench.evaluate.evaluation import evaluate
 from solbench.evaluate.held import HeldCard, hold
 from solbench.evaluate.protocols import protocol
@@ -246,6 +247,11 @@ def test_memory_that_is_refused_once(
     monkeypatch.setattr("solbench.evaluate.evaluation.run_workload", refused_once)
     assert [trace.status for trace in solve(problem, session, HONEST, tmp_path)] == [Status.PASSED] * 2
     assert len(calls) == 3
+
+
+def test_a_refusal_that_no_trace_can_hold() -> None:
+    """Half a character, as JSON can name it."""
+    assert turns._fault(["unshared", "no \ud800"]).reason == "no ?"
 
 
 def test_memory_that_is_always_refused(problem: Problem, session: Session, library: Path, tmp_path: Path) -> None:
