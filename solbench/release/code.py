@@ -16,6 +16,8 @@ from solbench.release.findings import Findings
 from solbench.release.schemas import same
 from solbench.store import RAW_KINDS, Descriptor
 
+# Code objects and assembly, again for each kernel: a hundred times what a release of 45 problems holds.
+MAX_EXAMINED_BYTES = 1 << 30
 Sections = Mapping[str, Mapping[str, Descriptor]]
 Load = Callable[[str, Descriptor], dict[str, Any]]
 Read = Callable[[Descriptor], bytes]
@@ -72,16 +74,21 @@ def _launch(
 def evidence(sections: Sections, load: Load, read: Read, findings: Findings) -> int:
     """Every kernel's evidence from its code object and assembly, and each record's status from it; how many kernels.
 
-    ``read``: bytes of a raw object.
+    ``read``: bytes of a raw object. After :data:`MAX_EXAMINED_BYTES` the rest is undecided.
     """
     code = sections["code"]
     shown: dict[str, Mapping[str, Any]] = {}
+    examined = 0
     for name, entry in sorted(code.items()):
         if entry.kind != "kernel":
             continue
         artifact = load("code", entry)
         raw = [_descriptor(artifact[field]) for field in ("code_object", "assembly")]
         facts = LaunchFacts.load(artifact["launch"], name)
+        examined += sum(each.size for each in raw)
+        if examined > MAX_EXAMINED_BYTES:  # before they are read
+            findings.add("code", "limit-total", f"code: {name}", MAX_EXAMINED_BYTES)
+            break
         try:
             found = evidence_of(read(raw[0]), read(raw[1]), artifact["kernel"], artifact["target"], facts)
         except InputError as error:

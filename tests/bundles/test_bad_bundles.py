@@ -479,6 +479,14 @@ def test_a_manifest_that_is_not_canonical_json(folder: Path, change: Callable[[b
     refused(verify(folder), code)
 
 
+def test_more_code_than_is_examined(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    size = sum((sample_release.OBJECTS / f"product.{suffix}").stat().st_size for suffix in ("hsaco", "s"))
+    monkeypatch.setattr("solbench.release.code.MAX_EXAMINED_BYTES", size)
+    assert verify(folder).exit_code == 0
+    monkeypatch.setattr("solbench.release.code.MAX_EXAMINED_BYTES", size - 1)
+    refused(verify(folder), "limit-total", 3)
+
+
 def changed(**fields: object) -> Callable[[Any], Any]:
     return lambda value: {**value, **fields}
 
