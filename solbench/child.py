@@ -50,9 +50,11 @@ def ask(
     )
     fault = None
     prefix = [] if namespaces.missing() else _namespaces(folder, [*reads, *([cwd] if cwd else [])], cwd or folder)
+    # As isolated as with -I, which passes over PYTHONHASHSEED: sets of texts are in the same order each time.
+    isolated = [sys.executable, "-P", "-s", "-B"]
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
-            [*prefix, sys.executable, "-I", "-B", "-c", code],
+            [*prefix, *isolated, "-c", code],
             stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=cwd or folder,
             env=sandbox.environment(str(folder.absolute()), threads), start_new_session=True,
         )  # fmt: skip

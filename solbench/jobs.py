@@ -31,7 +31,13 @@ CONVERSION = (
     "solbench/corpus/reference.py",
 )
 # What decides the code of a candidate and its evidence.
-COMPILATION = ("solbench/code", "solbench/model/code.py", "solbench/child.py", "solbench/device/codeobject.py")
+COMPILATION = (
+    "solbench/code",
+    "solbench/model/code.py",
+    "solbench/child.py",
+    "solbench/device/codeobject.py",
+    "solbench/device/elf.py",
+)
 
 
 def mapped(

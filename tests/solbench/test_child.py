@@ -129,8 +129,16 @@ def running(mark: str) -> bool:
 
 def test_without_bubblewrap_it_runs_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(namespaces, "missing", lambda: "bubblewrap is not installed")
-    source = "import os, sys\nprint(os.path.exists('/proc/%d' % PARENT), sys.flags.isolated)\n".replace(
-        "PARENT", str(os.getpid())
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    source = (
+        f"import os, sys\nprint(os.path.exists('/proc/{os.getpid()}'), sys.flags.safe_path, sys.flags.no_user_site, "
+        "'PYTHONPATH' in os.environ)\n"
     )
     answers, fault, said = child(tmp_path / "folder", source)
-    assert (answers, fault, said.split()) == ([], None, ["True", "1"])
+    assert (answers, fault, said.split()) == ([], None, ["True", "True", "1", "False"])
+
+
+def test_sets_of_texts_are_in_the_same_order_each_time(tmp_path: Path) -> None:
+    source = "import sys\nprint([hash(text) for text in 'abc'], '' in sys.path)\n"
+    said = {child(tmp_path / str(number), source)[2] for number in range(2)}
+    assert len(said) == 1 and said.pop().endswith("] False\n")
