@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from solbench.cli.seconds import Seconds
 from solbench.errors import InputError
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Bound an einsum_graph.yaml of an earlier analysis instead; needs no PyTorch.",
 )
-@click.option("--timeout", type=click.FloatRange(min=0.1), default=300.0, show_default=True, help="Seconds.")
+@click.option("--timeout", type=Seconds(), default=300.0, show_default=True, help="Seconds.")
 @click.option("--root", type=click.Path(path_type=Path), default=Path("problems"), show_default=True, help="Corpora.")
 def analyze(
     subject: str | None, workload: str | None, target: str, path: str, output: Path | None, as_json: bool,

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from solbench.cli.seconds import Seconds
+
 
 @click.group()
 def code() -> None:
@@ -18,7 +20,7 @@ def code() -> None:
 @code.command()
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--target", default="gfx1200", show_default=True, help="Architecture to compile for.")
-@click.option("--timeout", type=click.FloatRange(min=0.1), default=300.0, show_default=True, help="Seconds a solution.")
+@click.option("--timeout", type=Seconds(), default=300.0, show_default=True, help="Seconds a solution.")
 @click.option("--root", type=click.Path(path_type=Path), default=Path("problems"), show_default=True, help="Corpora.")
 def record(folder: Path, target: str, timeout: float, root: Path) -> None:
     """Compile every HIP solution below --root into the new set FOLDER (measurements/code/NAME), all or none.
@@ -50,7 +52,7 @@ def record(folder: Path, target: str, timeout: float, root: Path) -> None:
 
 @code.command()
 @click.option("--workspace", type=click.Path(path_type=Path), default=Path(), help="A checkout.  [default: .]")
-@click.option("--timeout", type=click.FloatRange(min=0.1), default=300.0, show_default=True, help="Seconds a solution.")
+@click.option("--timeout", type=Seconds(), default=300.0, show_default=True, help="Seconds a solution.")
 def check(workspace: Path, timeout: float) -> int:
     """Compile again what the release and the recorded sets of a checkout hold, and compare every byte.
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from solbench.cli.seconds import Seconds
 from solbench.errors import InputError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     "--output", type=click.Path(path_type=Path), metavar="DIR",
     help="Write records, kernels, code objects and assembly into this new folder, all or none.",
 )  # fmt: skip
-@click.option("--timeout", type=click.FloatRange(min=0.1), default=120.0, show_default=True, help="Seconds a workload.")
+@click.option("--timeout", type=Seconds(), default=120.0, show_default=True, help="Seconds a workload.")
 @click.option("--root", type=click.Path(path_type=Path), default=Path("problems"), show_default=True, help="Corpora.")
 def compile(
     solution: Path, problem: str | None, target: str, uuids: tuple[str, ...], as_json: bool, output: Path | None,

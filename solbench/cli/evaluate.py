@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from solbench.cli.card_options import card_options
+from solbench.cli.seconds import Seconds
 from solbench.errors import InputError
 
 if TYPE_CHECKING:
@@ -32,11 +33,11 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print the list of traces instead of the table.")
 @click.option("--trace-output", type=click.Path(path_type=Path), metavar="FILE", help="Also write traces, as JSONL.")
 @click.option(
-    "--timeout", type=click.FloatRange(min=0.1), default=30.0, show_default=True,
+    "--timeout", type=Seconds(), default=30.0, show_default=True,
     help="Seconds a call; four times that for the first, which may compile.",
 )  # fmt: skip
 @click.option(
-    "--compile-timeout", type=click.FloatRange(min=0.1), default=120.0, show_default=True,
+    "--compile-timeout", type=Seconds(), default=120.0, show_default=True,
     help="Seconds to build, and to load.",
 )  # fmt: skip
 @click.option("--replicates", type=click.IntRange(1, 100), default=1, show_default=True, help="Processes a side.")

@@ -96,3 +96,10 @@ def test_which_problem(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
     path.write_text(KERNEL)
     assert run(["compile", str(path), "--root", str(tmp_path)]) == 2
     assert "--problem: which one does" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("seconds", ["inf", "nan", "1e12", "0"])
+@pytest.mark.parametrize("command", [["compile"], ["code", "record"], ["evaluate", "P", "--solution"], ["analyze"]])
+def test_a_limit_that_is_none(command: list[str], seconds: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*command, "nowhere", "--timeout", seconds]) == 2
+    assert "--timeout" in capsys.readouterr().err
