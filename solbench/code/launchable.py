@@ -9,6 +9,7 @@ from solbench.code.evidence import Launch, evidence
 from solbench.errors import InputError, UnsupportedError
 from solbench.model.code import LaunchFacts
 
+WOULD_NOT_LAUNCH = "would not launch"
 # What an artifact says of a kernel beside its evidence.
 _BESIDE = ("schema", "kernel", "target", "launch")
 
@@ -33,7 +34,7 @@ def why_not(launches: Iterable[Mapping[str, Any]], shown: Mapping[str, Mapping[s
     for launch in launches:
         why = launch["fault"]
         if why is None and (failed := shown[launch["evidence"]["digest"]]["failures"]):
-            why = f"would not launch: {failed[0]}"
+            why = f"{WOULD_NOT_LAUNCH}: {failed[0]}"
         if launch["config"] is not None:
             tuned.setdefault(launch["kernel"], []).append(why)
         elif why is not None:

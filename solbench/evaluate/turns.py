@@ -103,7 +103,7 @@ def open_side(
     reply = side.worker.wait("ready", time.monotonic() + limits.load_s)
     side.worker.freeze()
     if reply.frame.get("fault") is not None:
-        raise _fault(reply.frame["fault"])
+        raise _fault(reply.frame["fault"], opening=True)
 
 
 def _places(problem: Problem, plan: arena.Layout, memory: Shared, copies: int) -> dict[str, Any]:
@@ -336,9 +336,12 @@ _FAULTS = {
 }
 
 
-def _fault(fault: Any) -> WorkerFailure:
-    """Verdict of a fault that the worker itself reports."""
+def _fault(fault: Any, *, opening: bool = False) -> WorkerFailure:
+    """Verdict of a fault that the worker itself reports. Memory that it could not map is none while it opens a
+    workload; later, when it may know its times, it could ask for another try that way."""
     if not (isinstance(fault, list) and len(fault) == 2 and fault[0] in _FAULTS and isinstance(fault[1], str)):
+        return WorkerFailure(Status.REWARD_HACK, "control channel: a fault of no known kind")
+    if fault[0] == "unshared" and not opening:
         return WorkerFailure(Status.REWARD_HACK, "control channel: a fault of no known kind")
     kind, text = fault[0], fault[1].encode("utf-8", "replace").decode()  # JSON can name half a character
     if kind == "unshared":

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from solbench.code.launchable import evidence_of, why_not
+from solbench.code.launchable import WOULD_NOT_LAUNCH, evidence_of, why_not
 from solbench.errors import InputError
 from solbench.model.code import LaunchFacts
 from solbench.release.findings import Findings
@@ -108,8 +108,12 @@ def evidence(sections: Sections, load: Load, read: Read, findings: Findings) -> 
             if any(one["evidence"] is not None and one["evidence"]["digest"] not in shown for one in launches):
                 continue  # a finding names that kernel already
             why = why_not(launches, shown)
+            stated = artifact["status"] if artifact["reason"] is None else f"{artifact['status']}: {artifact['reason']}"
             if artifact["status"] == "COMPILED" and why is not None:
-                findings.add("code", "evidence-mismatch", f"code: {name}: status", f"RUNTIME_ERROR: {why}", "COMPILED")
+                findings.add("code", "evidence-mismatch", f"code: {name}: status", f"RUNTIME_ERROR: {why}", stated)
+            elif WOULD_NOT_LAUNCH in str(artifact["reason"]) and artifact["reason"] != why:
+                expected = why or "kernels that would launch"
+                findings.add("code", "evidence-mismatch", f"code: {name}: status", expected, stated)
     return len(shown)
 
 

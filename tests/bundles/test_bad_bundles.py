@@ -536,6 +536,13 @@ KERNEL = "the only kernel"
         ("code", f"{SCALE}/w1/fast@gfx1200", changed(target="gfx1201"), "cross-ref", 1),
         ("code", f"{SCALE}/w1/fast@gfx1200", changed(launches=[]), "schema", 1),
         ("code", f"{SCALE}/w1/fast@gfx1200", changed(reason="none"), "schema", 1),
+        (
+            "code",
+            f"{SCALE}/w1/fast@gfx1200",
+            changed(status="RUNTIME_ERROR", reason="product: would not launch: no"),
+            "evidence-mismatch",
+            1,
+        ),
         ("code", KERNEL, changed(kernel="produce"), "cross-ref", 1),
         ("code", KERNEL, changed(launch={"threads": 2048, "dynamic_lds_bytes": 0, "dots": []}), "evidence-mismatch", 1),
         ("code", KERNEL, fewer_registers, "evidence-mismatch", 1),

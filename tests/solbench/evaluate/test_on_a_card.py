@@ -251,7 +251,7 @@ def test_memory_that_is_refused_once(
 
 def test_a_refusal_that_no_trace_can_hold() -> None:
     """Half a character, as JSON can name it."""
-    assert turns._fault(["unshared", "no \ud800"]).reason == "no ?"
+    assert turns._fault(["unshared", "no \ud800"], opening=True).reason == "no ?"
 
 
 def test_memory_that_is_always_refused(problem: Problem, session: Session, library: Path, tmp_path: Path) -> None:
@@ -264,6 +264,13 @@ def test_memory_that_is_always_refused(problem: Problem, session: Session, libra
     for trace in traces:
         assert trace.reason is not None and "(201): device memory is not shared with this process" in trace.reason
         assert trace.reason.endswith("; in new processes as well")
+
+
+def test_a_candidate_cannot_ask_for_another_try() -> None:
+    """What a worker says once it has made a call is no reason for new processes."""
+    opening, later = (turns._fault(["unshared", "once more"], opening=opening) for opening in (True, False))
+    assert isinstance(opening, Unshared) and opening.status is Status.RUNTIME_ERROR
+    assert not isinstance(later, Unshared) and later.status is Status.REWARD_HACK
 
 
 TRITON = """\
