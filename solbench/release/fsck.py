@@ -75,6 +75,7 @@ class _Work:
     findings: Findings = field(default_factory=Findings)
     indexes: dict[str, Index] = field(default_factory=dict)
     unread_indexes: set[str] = field(default_factory=set)
+    unlisted: set[str] = field(default_factory=set)
     known: dict[str, Descriptor] = field(default_factory=dict)
     stages: dict[str, set[str]] = field(default_factory=dict)
     sound: int = 0
@@ -102,10 +103,12 @@ def fsck(root: Path, limits: Limits | None = None) -> Report:
             strays.append(item)
         else:
             work.add(_ODD[item.what][0], item.path, _ODD[item.what][1])
+            if item.what == "unreadable":
+                work.unlisted.add(item.stage)
     _entries(work)
     here = {(item.stage, item.digest) for item in objects}
     present = _presence(work, here)
-    if not objects:
+    if not objects and not work.unlisted:
         work.add("missing-object", ".", "at least one object", "none; run `solbench pull` or `solbench repro`")
     for item in objects:
         before = len(work.findings.by_level.get(LEVEL, ())) + work.findings.more
@@ -163,6 +166,9 @@ def _presence(work: _Work, here: set[tuple[str, str | None]]) -> int:
     for stage, index in sorted(work.indexes.items()):
         found = sum((stage, descriptor.digest) in here for descriptor in index.values())
         present += found
+        if stage in work.unlisted:
+            # What could not be listed is not known to be missing.
+            continue
         if index and not found:
             work.add("missing-object", f"{stage}/objects", f"{len(index)} entries of {stage}.json", "none of them")
             continue

@@ -58,9 +58,10 @@ def in_store(store: reach.Catalogue) -> Sweep:
         if item.what not in ("object", "temporary"):
             continue
         files += 1
-        total += item.size
+        size = inventory.folder_size(store.root, item.path) if item.path.endswith("/") else item.size
+        total += size
         if item.what == "temporary":
-            found.append(Garbage(item.path, item.size, "left by a writer that was killed"))
+            found.append(Garbage(item.path, size, "left by a writer that was killed"))
             continue
         assert item.digest is not None
         stages = {entry.stage for entry in store.named.get(item.digest, ())}

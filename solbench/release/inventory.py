@@ -25,6 +25,9 @@ _OPEN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _TWO = re.compile(r"[0-9a-f]{2}\Z")
 _OTHERS = re.compile(r"[0-9a-f]{62}\Z")
+# As `put` and the writers of indexes and stages name what they have not finished.
+_TEMPORARY = re.compile(r"\..+-[A-Za-z0-9_]+\Z", re.DOTALL)
+_MAX_LEVELS = 32
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,9 @@ class Item:
 
 
 @dataclass(frozen=True)
-class _Entry:
+class Entry:
+    """One name in a folder, as it stands there: of a link its own mode, not that of what it leads to."""
+
     name: str
     mode: int
     size: int
@@ -63,7 +68,7 @@ def items(root: Path) -> Iterator[Item]:
         if entry.name == ".gitignore" and stat.S_ISREG(entry.mode):
             continue
         if entry.name.startswith("."):
-            yield _odd(entry, entry.name, "", "temporary")
+            yield _odd(entry, entry.name, "", _unfinished(entry.name))
         elif entry.folder:
             yield from _stage(root, entry.name)
         elif entry.name.endswith(".json"):
@@ -83,7 +88,7 @@ def _stage(root: Path, stage: str) -> Iterator[Item]:
         if entry.name == "objects" and entry.folder:
             yield from _objects(root, stage)
         else:
-            yield _odd(entry, f"{stage}/{entry.name}", stage, "temporary" if _temporary(entry.name) else "stray")
+            yield _odd(entry, f"{stage}/{entry.name}", stage, _unfinished(entry.name))
 
 
 def _objects(root: Path, stage: str) -> Iterator[Item]:
@@ -95,7 +100,7 @@ def _objects(root: Path, stage: str) -> Iterator[Item]:
     for folder in found:
         path = f"{base}/{folder.name}"
         if not folder.folder or not _TWO.match(folder.name):
-            yield _odd(folder, path, stage, "temporary" if _temporary(folder.name) else "stray")
+            yield _odd(folder, path, stage, _unfinished(folder.name))
             continue
         below = _scan(root, path, stage)
         if isinstance(below, Item):
@@ -105,11 +110,10 @@ def _objects(root: Path, stage: str) -> Iterator[Item]:
             if _OTHERS.match(entry.name) and stat.S_ISREG(entry.mode):
                 yield Item("object", f"{path}/{entry.name}", entry.size, stage, f"blake3:{folder.name}{entry.name}")
             else:
-                what: What = "temporary" if _temporary(entry.name) else "stray"
-                yield _odd(entry, f"{path}/{entry.name}", stage, what)
+                yield _odd(entry, f"{path}/{entry.name}", stage, _unfinished(entry.name))
 
 
-def scan(root: Path, folder: str) -> list[_Entry]:
+def scan(root: Path, folder: str) -> list[Entry]:
     """The entries of ``folder`` below ``root``, by name; :class:`OSError` where it is none or a link."""
     handle = _open(root, folder, _OPEN_FOLDER)
     try:
@@ -117,10 +121,26 @@ def scan(root: Path, folder: str) -> list[_Entry]:
         with os.scandir(handle) as entries:
             for entry in entries:
                 status = entry.stat(follow_symlinks=False)
-                found.append(_Entry(entry.name, status.st_mode, status.st_size))
+                found.append(Entry(entry.name, status.st_mode, status.st_size))
     finally:
         os.close(handle)
     return sorted(found, key=lambda entry: entry.name)
+
+
+def folder_size(root: Path, folder: str) -> int:
+    """Bytes of all regular files below ``folder``, as far as it can be listed."""
+    total = 0
+    stack = [folder.rstrip("/")]
+    while stack:
+        here = stack.pop()
+        try:
+            found = scan(root, here)
+        except OSError:
+            continue
+        total += sum(entry.size for entry in found if stat.S_ISREG(entry.mode))
+        if here.count("/") < _MAX_LEVELS:
+            stack.extend(f"{here}/{entry.name}" for entry in found if entry.folder)
+    return total
 
 
 def size(root: Path, path: str) -> int:
@@ -192,19 +212,18 @@ def _open(root: Path, path: str, flags: int) -> int:
     return current
 
 
-def _scan(root: Path, folder: str, stage: str) -> list[_Entry] | Item:
+def _scan(root: Path, folder: str, stage: str) -> list[Entry] | Item:
     try:
         return scan(root, folder)
     except OSError:
         return Item("unreadable", f"{folder}/", 0, stage)
 
 
-def _temporary(name: str) -> bool:
-    """As ``put`` and the writers of indexes and stages name what they have not finished."""
-    return name.startswith(".")
+def _unfinished(name: str) -> What:
+    return "temporary" if _TEMPORARY.match(name) else "stray"
 
 
-def _odd(entry: _Entry, path: str, stage: str, what: What) -> Item:
+def _odd(entry: Entry, path: str, stage: str, what: What) -> Item:
     if stat.S_ISLNK(entry.mode):
         return Item("link", path, 0, stage)
     if entry.folder:

@@ -5,6 +5,7 @@ Every object is checked as it is read, and nothing is followed that is a link.
 
 from __future__ import annotations
 
+import errno
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -20,6 +21,8 @@ MAX_MANIFEST: Final = 64 << 20
 MIN_PREFIX: Final = 4
 _PREFIX = re.compile(r"(?:blake3:)?([0-9a-f]{4,64})\Z")
 _MAX_NAMED = 10
+# Why there is no regular file of a name: none at all, a link, a file for a folder, or (0) a pipe or a folder.
+_ABSENT = frozenset({0, errno.ENOENT, errno.ELOOP, errno.ENOTDIR, errno.ENXIO})
 
 
 @dataclass(frozen=True, order=True)
@@ -145,26 +148,35 @@ def _files_with(root: Path, stage: str, digits: str) -> set[str]:
 
 
 def place(store: Catalogue, digest: str) -> str:
-    """Path below the store of a file of the object's name; :class:`IntegrityError` where there is none."""
+    """Path below the store of a file of the object's name.
+
+    :class:`IntegrityError` where there is none, or only links and the like; :class:`UndecidedError` where that cannot
+    be known.
+    """
+    unknown: OSError | None = None
     for path in store.places(digest):
         try:
             inventory.size(store.root, path)
-        except OSError:
+        except OSError as error:
+            if error.errno not in _ABSENT:
+                unknown = error
             continue
         return path
+    if unknown is not None:
+        raise UndecidedError(f"{digest}: {unknown.strerror}")
     raise IntegrityError(f"{digest}: object is missing; run `solbench pull` or `solbench repro`")
 
 
-def read(store: Catalogue, descriptor: Descriptor, limit: int = MAX_MANIFEST) -> bytes:
+def read(store: Catalogue, descriptor: Descriptor) -> bytes:
     """The checked bytes of an object; :class:`IntegrityError` where it is missing or others, else undecided."""
     path = place(store, descriptor.digest)
     where = str(store.root / path)
     try:
-        data = inventory.read(store.root, path, limit)
+        data = inventory.read(store.root, path, MAX_MANIFEST)
     except OSError as error:
         raise UndecidedError(f"{where}: {error.strerror}") from None
     if data is None:
-        raise UndecidedError(f"{where}: larger than {limit} bytes")
+        raise UndecidedError(f"{where}: larger than {MAX_MANIFEST} bytes")
     check(data, descriptor, where)
     return data
 

@@ -116,6 +116,7 @@ FAULTS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "a lost stage": ("missing-object", lambda r: shutil.rmtree(r / "bounds")),
     "an object too many": ("extra-object", lambda r: store.put(r / "scores" / "objects", "score", b"{}")),
     "a file beside the indexes": ("extra-file", lambda r: write(r / "notes.txt", b"x")),
+    "a hidden file": ("extra-file", lambda r: write(r / ".DS_Store", b"x")),
     "a file beside objects/": ("extra-file", lambda r: write(r / "code" / "x\x1b[2J\n", b"x")),
     "a file among objects": ("extra-file", lambda r: write(r / "code" / "objects" / "README", b"x")),
     "an empty folder of no stage": ("extra-file", lambda r: (r / "folder").mkdir()),
@@ -241,6 +242,21 @@ def test_what_cannot_be_read_is_not_called_bad(root: Path, monkeypatch: pytest.M
     assert {finding.code for finding in report.findings} == {"io-error"}
     assert report.exit_code == 3
     assert report.sound == 0
+
+
+def test_a_folder_that_cannot_be_listed_is_not_called_empty(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scan = inventory.scan
+
+    def refuse(where: Path, folder: str) -> list[inventory.Entry]:
+        if folder == "code/objects":
+            raise PermissionError(13, "Permission denied")
+        return scan(where, folder)
+
+    monkeypatch.setattr(inventory, "scan", refuse)
+    report = fsck(root)
+    assert {finding.code for finding in report.findings} == {"io-error"}
+    assert report.exit_code == 3
+    assert report.present < report.entries
 
 
 def test_nothing_is_never_ok(root: Path) -> None:

@@ -8,6 +8,7 @@ import pty
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
@@ -19,7 +20,7 @@ from hypothesis import strategies as st
 from solbench import canonical, memo, store
 from solbench.cli import run
 from solbench.errors import InputError, IntegrityError
-from solbench.release import garbage, reach
+from solbench.release import garbage, inventory, reach
 from solbench.site import render
 from solbench.site.shown import need, shown
 from solbench.store import Descriptor, Store
@@ -166,6 +167,41 @@ def test_cat_prints_nothing_that_is_not_the_object(
     assert told(capsys, "cat", TRACE, "--root", str(checkout), code=1) == ""
 
 
+def test_cat_of_what_is_too_large_to_hold(
+    checkout: Path, capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The indexes still have to be read.
+    limit = max(path.stat().st_size for path in (checkout / "store").glob("*.json"))
+    large = add(checkout, "code", "large", "assembly", bytes(limit + 5000))
+    monkeypatch.setattr(reach, "MAX_MANIFEST", limit + 1000)
+    sys.stdout.flush()
+    capfdbinary.readouterr()
+    assert run(["store", "cat", large.digest, "--root", str(checkout)]) == 0
+    sys.stdout.flush()
+    assert capfdbinary.readouterr().out == bytes(limit + 5000)
+    # Another writer between the check and the copy is noticed.
+    chunks, calls = inventory.chunks, []
+
+    def other(root: Path, path: str) -> Iterator[bytes]:
+        calls.append(path)
+        yield from chunks(root, path)
+        if large.path in path and sum(large.path in call for call in calls) > 1:
+            yield b"more"
+
+    monkeypatch.setattr(inventory, "chunks", other)
+    assert run(["store", "cat", large.digest, "--root", str(checkout)]) == 1
+
+
+def test_what_may_not_be_read_is_not_called_missing(
+    checkout: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(root: Path, path: str) -> int:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(inventory, "size", refuse)
+    told(capsys, "cat", TRACE, "--root", str(checkout), code=3)
+
+
 def test_a_name_of_several_objects_is_refused_and_names_them(
     checkout: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -298,17 +334,21 @@ def test_gc_finds_what_nothing_reaches(checkout: Path, capsys: pytest.CaptureFix
     stray = store.put(objects, "assembly", b"stray")
     (objects / "00").mkdir(exist_ok=True)
     (objects / "00" / ".put-x").write_bytes(b"half")
+    killed = checkout / "store" / ".code-x1"
+    (killed / "objects" / "00").mkdir(parents=True)
+    (killed / "objects" / "00" / "whole").write_bytes(b"seven b")
+    (killed / "objects" / "link").symlink_to("/etc/passwd")
     misplaced = path_of(checkout, "timings", TRACE)
     copy = objects / misplaced.parent.name / misplaced.name
     copy.parent.mkdir(exist_ok=True)
     shutil.copyfile(misplaced, copy)
     sweep = garbage.in_store(reach.catalogue(checkout / "store"))
-    wanted = {f"code/objects/{stray.path}": 5, "code/objects/00/.put-x": 4}
+    wanted = {f"code/objects/{stray.path}": 5, "code/objects/00/.put-x": 4, ".code-x1/": 7}
     wanted[copy.relative_to(checkout / "store").as_posix()] = copy.stat().st_size
     assert {one.path: one.size for one in sweep.garbage} == wanted
     assert sweep.garbage_bytes == sum(wanted.values())
     out = told(capsys, "gc", "--dry-run", "--root", str(checkout))
-    assert f"store: 3 of {sweep.files} files not needed, {sweep.garbage_bytes} of {sweep.bytes} bytes" in out
+    assert f"store: 4 of {sweep.files} files not needed, {sweep.garbage_bytes} of {sweep.bytes} bytes" in out
     assert json.loads(told(capsys, "gc", "--dry-run", "--json", "--root", str(checkout)))["store"] == sweep.as_dict()
 
 
