@@ -105,6 +105,12 @@ def fsck(root: Path, limits: Limits | None = None) -> Report:
             work.add(_ODD[item.what][0], item.path, _ODD[item.what][1])
             if item.what == "unreadable":
                 work.unlisted.add(item.stage)
+            elif item.names_index:
+                work.unread_indexes.add(item.stage)
+    for stage in sorted({item.stage for item in objects} - work.indexes.keys() - work.unread_indexes):
+        count = sum(item.stage == stage for item in objects)
+        work.add("missing-file", f"{stage}.json", f"the index of {count} objects")
+        work.unread_indexes.add(stage)
     _entries(work)
     here = {(item.stage, item.digest) for item in objects}
     present = _presence(work, here)

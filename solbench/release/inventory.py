@@ -43,6 +43,11 @@ class Item:
     stage: str = ""
     digest: str | None = None
 
+    @property
+    def names_index(self) -> bool:
+        """Whether it stands where an index of a stage does, whatever it is."""
+        return self.path == f"{self.stage}.json"
+
 
 @dataclass(frozen=True)
 class Entry:

@@ -87,7 +87,9 @@ def catalogue(root: Path) -> Catalogue:
     indexes: dict[str, Index] = {}
     named: dict[str, list[Named]] = {}
     for entry in inventory.items(root):
-        if entry.what == "index":
+        if entry.names_index:
+            if entry.what != "index":
+                raise IntegrityError(f"{root / entry.path}: not a regular file; an index is never read through a link")
             indexes[entry.stage] = read_index(root, entry.path)
             for name, descriptor in sorted(indexes[entry.stage].items()):
                 named.setdefault(descriptor.digest, []).append(Named(entry.stage, name, descriptor))

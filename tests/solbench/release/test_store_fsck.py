@@ -16,6 +16,7 @@ from solbench import canonical, store
 from solbench.cli import run
 from solbench.errors import InputError
 from solbench.release import inventory
+from solbench.release.findings import MAX_FINDINGS
 from solbench.release.fsck import fsck
 from solbench.release.source import Limits
 from solbench.store import Descriptor, Store
@@ -214,6 +215,9 @@ def test_every_fault_has_its_code(root: Path, fault: str) -> None:
         ("an object too many", set()),
         ("a put that was killed", set()),
         ("an object under a plain name", {"missing-object"}),
+        ("a lost index", set()),
+        ("an index that is a pipe", set()),
+        ("an index that is no JSON", set()),
         ("an object behind a link", {"missing-object", "object-path"}),
     ],
 )
@@ -257,6 +261,15 @@ def test_a_folder_that_cannot_be_listed_is_not_called_empty(root: Path, monkeypa
     assert {finding.code for finding in report.findings} == {"io-error"}
     assert report.exit_code == 3
     assert report.present < report.entries
+
+
+def test_a_flood_of_findings_is_counted(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for number in range(MAX_FINDINGS + 7):
+        (root / f"stray-{number}").touch()
+    assert run(["store", "fsck", "--root", str(root.parent)]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == MAX_FINDINGS + 2
+    assert lines[-2] == "... and 7 more"
 
 
 def test_nothing_is_never_ok(root: Path) -> None:

@@ -411,6 +411,18 @@ def test_a_memo_entry_of_a_replay_or_a_refusal_is_reached(checkout: Path) -> Non
     assert garbage.in_memo(checkout / "memo", [reach.catalogue(checkout / "store")]).garbage == ()
 
 
+def test_the_memo_serves_the_local_release_too(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    graph = {"schema": "solar.operator-graph.v1", "path": "aten"}
+    memo.Memo(checkout / ".solbench" / "memo").put("aa01", {"graph": graph, "reason": None})
+    local = checkout / "local"
+    (local / "store").mkdir(parents=True)  # one that has no index yet says nothing
+    assert ".solbench/memo: 1 of 1 files" in told(capsys, "gc", "--dry-run", "--root", str(checkout))
+    shutil.copytree(checkout / "store", local / "store", dirs_exist_ok=True)
+    add(local, "graphs", "new", "operator-graph", store.encode("operator-graph", graph))
+    for root in (checkout, local):
+        assert ".solbench/memo: 0 of 1 files" in told(capsys, "gc", "--dry-run", "--root", str(root))
+
+
 def test_gc_only_lists(whole: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "only --dry-run exists" in told(capsys, "gc", "--root", str(whole), code=2)
 
@@ -422,6 +434,16 @@ def test_a_store_without_an_index_and_a_bad_index(checkout: Path, capsys: pytest
     (checkout / "store").mkdir()
     with pytest.raises(InputError, match="no index here"):
         reach.catalogue(checkout / "store")
+
+
+def test_an_index_behind_a_link_is_refused_not_left_out(
+    checkout: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    index = checkout / "store" / "code.json"
+    index.rename(tmp_path / "code.json")
+    index.symlink_to(tmp_path / "code.json")
+    for arguments in (["ls"], ["tree"], ["gc", "--dry-run"], ["why", TRACE], ["cat", TRACE]):
+        assert told(capsys, *arguments, "--root", str(checkout), code=1) == ""
 
 
 def test_nothing_is_written(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
