@@ -138,12 +138,17 @@ def read_index(path: Path) -> Index:
         data = path.read_bytes()
     except FileNotFoundError:
         raise InputError(str(path), "no such index; run `solbench repro` first") from None
-    value = canonical.parse(data, str(path))
+    return parse_index(data, str(path))
+
+
+def parse_index(data: bytes, where: str) -> Index:
+    """The index that ``data`` is; the bytes must be exactly what :func:`index_bytes` writes."""
+    value = canonical.parse(data, where)
     if not isinstance(value, dict) or value.get("schema") != INDEX_SCHEMA or not isinstance(value.get("entries"), dict):
-        raise IntegrityError(f"{path}: not an index of schema {INDEX_SCHEMA}")
-    index = {name: Descriptor.parse(entry, f"{path}: {name}") for name, entry in value["entries"].items()}
+        raise IntegrityError(f"{where}: not an index of schema {INDEX_SCHEMA}")
+    index = {name: Descriptor.parse(entry, f"{where}: {name}") for name, entry in value["entries"].items()}
     if index_bytes(index) != data:
-        raise IntegrityError(f"{path}: not sorted, one entry a line; it was edited by hand")
+        raise IntegrityError(f"{where}: not sorted, one entry a line; it was edited by hand")
     return index
 
 

@@ -31,6 +31,7 @@ VERBS = {
     "hardware": "Show and lint machine models.",
     "device": "List, own and recover the GPUs of this machine.",
     "repro": "Rebuild the releases: `dvc repro` under our own lock.",
+    "store": "List, print, trace and check the artifacts of a checkout.",
     "bundle": "Write a release as one archive that anyone can verify.",
     "pull": "Fetch artifacts from a DVC remote, checked before they land.",
     "push": "Send artifacts to a DVC remote and check that all arrived.",
