@@ -11,14 +11,13 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import Literal
 
 from blake3 import blake3
 
 from solbench.errors import InputError
-from solbench.release.source import ChangedError
+from solbench.release.source import ChangedError, whole
 
-CHUNK: Final = 1 << 20
 What = Literal["index", "object", "temporary", "stray", "link", "special", "unreadable"]
 
 _OPEN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -167,15 +166,7 @@ def chunks(root: Path, path: str) -> Iterator[bytes]:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
             raise ChangedError(0, "not a regular file")
-        left = status.st_size
-        while left:
-            piece = os.read(handle, min(CHUNK, left))
-            if not piece:
-                raise ChangedError(0, "shrank while it was read")
-            left -= len(piece)
-            yield piece
-        if os.read(handle, 1):
-            raise ChangedError(0, "grew while it was read")
+        yield from whole(handle, status.st_size)
     finally:
         os.close(handle)
 

@@ -85,6 +85,19 @@ def open_source(path: Path, limits: Limits, findings: Findings) -> Source | None
     return source
 
 
+def whole(handle: int, size: int) -> Iterator[bytes]:
+    """All ``size`` bytes of an open file, a piece at a time; :class:`ChangedError` where it has fewer or more."""
+    left = size
+    while left:
+        piece = os.read(handle, min(CHUNK, left))
+        if not piece:
+            raise ChangedError(0, "shrank while it was read")
+        left -= len(piece)
+        yield piece
+    if os.read(handle, 1):
+        raise ChangedError(0, "grew while it was read")
+
+
 class DirectorySource(Source):
     """A bundle as a directory."""
 
@@ -152,14 +165,7 @@ class DirectorySource(Source):
             left = self.sizes[name]
             if not stat.S_ISREG(status.st_mode) or status.st_size != left:
                 raise ChangedError(0, "changed while it was verified")
-            while left:
-                piece = os.read(handle, min(CHUNK, left))
-                if not piece:
-                    raise ChangedError(0, "shrank while it was read")
-                left -= len(piece)
-                yield piece
-            if os.read(handle, 1):
-                raise ChangedError(0, "grew while it was read")
+            yield from whole(handle, left)
         finally:
             os.close(handle)
 
