@@ -243,7 +243,7 @@ def timings(workspace: Workspace, output: StageOutput) -> str:
 
 def scores(workspace: Workspace, output: StageOutput) -> str:
     """S of every trace, and every entry's aggregate."""
-    from solbench.score import score_release
+    from solbench.score.release import score_release
 
     for name, kind, value in score_release(workspace.store):
         output.put(name, kind, value)

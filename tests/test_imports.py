@@ -58,7 +58,7 @@ def run_without(modules: tuple[str, ...], code: str) -> subprocess.CompletedProc
         "solar.mapper",
         "solbench.model",
         "solbench.store",
-        "solbench.score",
+        "solbench.score.release",
         "solbench.release.verify",
         "solbench.release.bundle",
         "solbench.site",

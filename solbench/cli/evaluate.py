@@ -138,7 +138,7 @@ def _scores(
     """Score and bound of every trace; a bound that cannot be had is a reason, not an end."""
     from solbench.bounds import bounds_for, machine_here
     from solbench.errors import SolbenchError
-    from solbench.score import score_workload
+    from solbench.score.workload import score_workload
 
     # PyTorch makes this folder when it traces, by default in /tmp.
     os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(Path(".solbench", "inductor").absolute()))

@@ -1,8 +1,8 @@
 """When a process has sampled enough: a fixed count, or until the medians are known well enough, with a cap.
 
-The interval of a median comes from order statistics and covers it with at least 95 % (:mod:`solbench.score`), which
-needs six samples. Where sampling stops because it has become narrow, it covers a little less than it says; what is
-published is an interval over processes, which this leaves alone.
+The interval of a median comes from order statistics and covers it with at least 95 %
+(:mod:`solbench.score.statistics`), which needs six samples. Where sampling stops because it has become narrow, it
+covers a little less than it says; what is published is an interval over processes, which this leaves alone.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from solbench.evaluate.timing import Sample
 from solbench.model.trace import Protocol
-from solbench.score import COVERAGE, interval, order_statistics
+from solbench.score.statistics import COVERAGE, interval, order_statistics
 
 # (candidate, baseline) of each round that is kept.
 Pairs = Sequence[tuple[Sample, Sample]]

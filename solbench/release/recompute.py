@@ -17,7 +17,7 @@ from solbench.release import code
 from solbench.release.findings import Findings
 from solbench.release.root import STAGES, describe
 from solbench.release.schemas import machine, same
-from solbench.score import score_sections
+from solbench.score.release import score_sections
 from solbench.store import Descriptor, encode
 
 Sections = Mapping[str, Mapping[str, Descriptor]]

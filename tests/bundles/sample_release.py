@@ -24,7 +24,7 @@ from solbench.model.trace import Omission, SetHeader, Trace
 from solbench.model.workload import Workload
 from solbench.release import bundle, schemas
 from solbench.release.root import build_release
-from solbench.score import score_release
+from solbench.score.release import score_release
 from solbench.store import RAW_KINDS, Descriptor, Store
 from solbench.workspace import StageOutput
 

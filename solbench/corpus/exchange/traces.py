@@ -12,7 +12,7 @@ from solbench.corpus.exchange.notes import Notes
 from solbench.corpus.load import Problem
 from solbench.errors import InputError
 from solbench.model.trace import SET_SCHEMA, Correctness, Omission, SetHeader, Status, Timing, Trace
-from solbench.score import estimate
+from solbench.score.statistics import estimate
 
 # Their verdicts; ours has one more, and FlashInfer-Trace two fewer.
 _STATUS = {

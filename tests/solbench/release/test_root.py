@@ -11,7 +11,7 @@ import sample_release
 from solbench import store as stores
 from solbench.errors import InputError
 from solbench.release.root import STAGES, build_release
-from solbench.score import score_release
+from solbench.score.release import score_release
 from solbench.store import Store
 from solbench.workspace import StageOutput
 

@@ -1,0 +1,134 @@
+"""Every score and entry of a release, from its sections."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from solbench.errors import InputError
+from solbench.model.configuration import load_selection
+from solbench.model.record import Descriptor as Reference
+from solbench.model.score import Score
+from solbench.model.trace import Trace
+from solbench.score.entry import aggregate
+from solbench.score.records import Load, Record, Sections, incomparable, measured, stale
+from solbench.score.workload import References, changed, score_workload, unscored
+from solbench.store import Descriptor, Store
+
+Artifact = tuple[str, str, dict[str, Any]]
+
+
+def score_release(store: Store) -> list[Artifact]:
+    """Every score and entry of a store that has the stages corpus, workloads, bounds and timings.
+
+    (logical name, kind, artifact) in name order: ``<target>/<entry>`` and ``<problem>/<uuid>@<target>/<solution>``.
+    """
+    stages = ("corpus", "workloads", "bounds", "timings")
+    return score_sections({stage: store.index(stage) for stage in stages}, store.load)
+
+
+def score_sections(sections: Sections, load: Load) -> list[Artifact]:
+    """As :func:`score_release`, from the indexes of the stages and a function that loads an artifact of one.
+
+    A target gets scores when the release holds a measurement set of it, and an entry for every solution name in those
+    sets that the corpus knows. A record of another version of its workload or solution is stale and counts as not
+    attempted.
+    :class:`InputError` where records contradict their names, or one workload of a solution is measured twice.
+    """
+    problems = _problems(sections, load)
+    selection = load_selection(sections["workloads"], load)
+    records_of = measured(sections, load)
+    bounds = {
+        name: (entry, load("bounds", entry)) for name, entry in sections["bounds"].items() if entry.kind == "bound"
+    }
+    artifacts: list[Artifact] = []
+    for (target, solution), records in sorted(records_of.items()):
+        if not any(f"{problem.key}/solutions/{solution}" in sections["corpus"] for problem in problems):
+            continue
+        rows: dict[str, list[Score]] = {}
+        sets = sorted({record.set_name: record.header for record in records.values()}.items())
+        for problem in problems:
+            has_solution = f"{problem.key}/solutions/{solution}" in sections["corpus"]
+            counted = []
+            for uuid in problem.workloads:
+                name = f"{problem.key}/{uuid}"
+                if not selection.includes(name, target):
+                    continue
+                case = _Case(problem, uuid, solution, target, bounds.get(f"{name}@{target}"))
+                score = _score_case(case, records.get((problem.key, uuid)), sets[0][1].floor_s, sections)
+                if has_solution:
+                    artifacts.append((f"{name}@{target}/{solution}", "score", score.as_dict()))
+                if selection.counts(name, target):
+                    counted.append(score)
+            if problem.role == "scored" and counted:
+                rows[problem.key] = counted
+        missing = {key for key in rows if f"{key}/solutions/{solution}" not in sections["corpus"]}
+        protocol = "+".join(sorted({header.protocol.name for _, header in sets}))
+        entry = aggregate(solution, target, protocol, rows, missing, incomparable([header for _, header in sets]))
+        artifacts.append((f"{target}/{solution}", "entry", entry.as_dict()))
+    return sorted(artifacts, key=lambda artifact: artifact[0])
+
+
+@dataclass(frozen=True)
+class _Problem:
+    key: str
+    definition: str
+    role: str
+    workloads: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Case:
+    problem: _Problem
+    uuid: str
+    solution: str
+    target: str
+    bound: tuple[Descriptor, dict[str, Any]] | None
+
+
+def _problems(sections: Sections, load: Load) -> list[_Problem]:
+    workloads: dict[str, list[str]] = {}
+    for name, entry in sorted(sections["workloads"].items()):
+        if entry.kind != "workload":
+            continue
+        key, _, uuid = name.rpartition("/")
+        workloads.setdefault(key, []).append(uuid)
+    problems = []
+    for key, entry in sorted(sections["corpus"].items()):
+        if entry.kind == "definition":
+            definition = load("corpus", entry)
+            uuids = tuple(workloads.pop(key, ()))
+            problems.append(_Problem(key, definition["name"], definition["role"], uuids))
+    for key in workloads:
+        raise InputError(f"workloads: {key}", "belongs to no definition of the corpus")
+    return problems
+
+
+def _score_case(case: _Case, record: Record | None, floor_s: float, sections: Sections) -> Score:
+    """Score of one workload of an entry, with or without a record of it."""
+    bound = case.bound[1]["result"] if case.bound else None
+    references = References(bound=_reference(case.bound[0]) if case.bound else None)
+    reason: str
+    if record is None:
+        reason = "no record of it in the measurement sets"
+        if f"{case.problem.key}/solutions/{case.solution}" not in sections["corpus"]:
+            reason = f"{case.solution} has no solution for this problem"
+    else:
+        references = replace(
+            references, trace=_reference(record.reference), measurement_set=_reference(record.header_reference)
+        )
+        floor_s = record.header.floor_s
+        name = f"{case.problem.key}/{case.uuid}"
+        if record.value.definition != case.problem.definition:
+            raise InputError(f"timings: {name}", f"says that it is of definition {record.value.definition!r}")
+        old = stale(record.value, name, sections)
+        if old is None and isinstance(record.value, Trace):
+            no_bound = (case.bound[1]["reason"] if case.bound else None) or "no bound"
+            return score_workload(record.value, bound, floor_s, references, no_bound=no_bound)
+        reason = old or getattr(record.value, "reason", None) or "not attempted"
+    base = unscored(case.problem.definition, case.uuid, case.solution, case.target, bound, floor_s, references)
+    return changed(base, reason=reason)
+
+
+def _reference(descriptor: Descriptor) -> Reference:
+    return Reference(kind=descriptor.kind, digest=descriptor.digest, size=descriptor.size)
