@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from solbench import canonical
+from solbench.errors import InputError
 from solbench.evaluate.identity import workload_artifact
 from solbench.jobs import COMPILATION, CONVERSION, EXTRACTION, code_of, mapped
 from solbench.model.configuration import load_selection
@@ -212,13 +213,17 @@ def measure(workspace: Workspace) -> str:
 def timings(workspace: Workspace, output: StageOutput) -> str:
     """Traces of every measurement set whose workloads are those of this release; stale ones are left out, counted."""
     from solbench.evaluate.recording import read_set
+    from solbench.release.measurements import measurement_sets
+    from solbench.score.records import set_name
 
     instances = workspace.store.index("workloads")
     solutions = workspace.store.index("corpus")
     stale = kept = 0
-    for path in _measurement_files(workspace):
-        name = path.stem
-        header, records = read_set(path)
+    for found in measurement_sets(workspace.root / "measurements"):
+        header, records = read_set(found.path)
+        if found.target != header.target:
+            raise InputError(str(found.path), f"is a set of {header.target}, and belongs below measurements/ there")
+        name = set_name(found.target, found.path.stem, found.origin)
         output.put(f"{name}/header", "measurement-set", header.as_dict())
         for problem, record in records:
             instance = instances.get(f"{problem}/{record.workload}")
@@ -359,18 +364,15 @@ def _machines(workspace: Workspace) -> list[Any]:
     from solar.hardware import Machine
     from solbench.bounds import machine_for
     from solbench.evaluate.recording import read_header
+    from solbench.release.measurements import measurement_sets
 
     models = {target: machine_for(target) for target in workspace.parameters().targets}
     calibration = workspace.root / "hardware" / "cpu.json"
     if calibration.is_file():
         models["cpu"] = Machine.from_dict(canonical.loads(calibration.read_bytes(), str(calibration)))
     else:
-        for path in _measurement_files(workspace):
-            header = read_header(path)
-            if header.hardware is not None and header.target not in models:
+        for found in measurement_sets(workspace.root / "measurements"):
+            header = read_header(found.path)
+            if found.origin != "reproductions" and header.hardware is not None and header.target not in models:
                 models[header.target] = Machine.from_dict(header.hardware)
     return [models[name] for name in sorted(models)]
-
-
-def _measurement_files(workspace: Workspace) -> list[Path]:
-    return sorted((workspace.root / "measurements").glob("*/*.jsonl"))

@@ -23,6 +23,7 @@ VERBS = {
     "measure": "Measure a corpus on this machine into a measurement set.",
     "measurements": "Put measurement sets together.",
     "verify": "Check a downloaded bundle: no GPU, no PyTorch needed.",
+    "release": "Add measurements to a release.",
     "score": "Print the scores of a release, n of N.",
     "site": "Render the static site of a store.",
     "corpus": "List and validate problems.",

@@ -17,7 +17,7 @@ from typing import Any
 from solbench.corpus.document import read_json, read_json_lines, read_text, read_yaml
 from solbench.errors import InputError
 from solbench.model.definition import Definition
-from solbench.model.solution import SUFFIXES, TARGETS, Solution, SourceFile
+from solbench.model.solution import BASELINE, SUFFIXES, TARGETS, Solution, SourceFile
 from solbench.model.workload import NumericCheck, Workload
 
 WORKLOADS_SCHEMA = "solbench.workloads.v1"
@@ -119,16 +119,16 @@ def load_solution(path: Path, definition: Definition) -> Solution:
 
 
 def eager_solution(definition: Definition) -> Solution:
-    """The reference itself as a solution named ``eager``: the baseline of every score."""
+    """The reference itself as a solution: the baseline of every score."""
     fields = {
-        "name": "eager",
+        "name": BASELINE,
         "definition": definition.name,
         "author": "solbench",
         "description": "The reference, run eagerly.",
         "spec": {"languages": ["pytorch"], "entry_point": "reference.py::run"},
         "sources": [{"path": "reference.py", "content": definition.reference}],
     }
-    return Solution.load(fields, f"{definition.name}: eager")
+    return Solution.load(fields, f"{definition.name}: {BASELINE}")
 
 
 def load_definition(path: Path) -> Definition:
@@ -218,7 +218,7 @@ def _load_solutions(folder: Path, definition: Definition) -> tuple[Solution, ...
         if not any(path.iterdir()):  # git leaves empty folders behind
             continue
         solution = load_solution(path, definition)
-        if solution.name != path.name or solution.name == "eager":
+        if solution.name != path.name or solution.name == BASELINE:
             raise InputError(f"{path}: name", f"must be the folder's name (and not 'eager'), is {solution.name!r}")
         solutions.append(solution)
     return tuple(solutions)

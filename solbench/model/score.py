@@ -13,6 +13,7 @@ ENTRY_SCHEMA: Final = "solbench.entry.v1"
 
 State = Literal["scored", "failed", "audit", "too_narrow", "not_timed", "no_bound", "not_attempted"]
 HeadroomClass = Literal["narrow", "good", "loose", "vacuous"]
+Trust = Literal["self-reported", "imported", "reproduced on another card", "not reproduced on another card"]
 
 
 class Estimate(Value):
@@ -29,7 +30,9 @@ class Estimate(Value):
 class Score(Value):
     """``s`` is null unless ``state`` is scored (then in (0, 1]) or failed (then 0).
 
-    ``s_low`` and ``s_high`` stand beside ``too_narrow`` as well: an interval holds whatever its width.
+    ``s_low`` and ``s_high`` stand beside ``too_narrow`` as well: an interval holds whatever its width. ``trust``: whose
+    word the trace is, and what another card said; null where nothing was attempted. ``reproductions``: records of the
+    same workload and solution in sets that were taken to reproduce.
     """
 
     schema_: Literal["solbench.score.v1"] = Field(SCHEMA, alias="schema")
@@ -51,6 +54,8 @@ class Score(Value):
     trace: Descriptor | None = None
     bound: Descriptor | None = None
     measurement_set: Descriptor | None = None
+    trust: Trust | None = None
+    reproductions: tuple[Descriptor, ...] = ()
 
 
 class ProblemScore(Value):
@@ -69,7 +74,8 @@ class Entry(Value):
     """A leaderboard row: solutions of one name on one target. ``s`` is null while withheld or where nothing counts.
 
     ``workloads``, ``problem_total``: all of the release with role ``scored``; the seven counts before add up to
-    ``workloads``. ``problem_n``: problems of which a workload counts.
+    ``workloads``. ``problem_n``: problems of which a workload counts. ``trust``: how many of the workloads that were
+    attempted have each label.
     """
 
     schema_: Literal["solbench.entry.v1"] = Field(ENTRY_SCHEMA, alias="schema")
@@ -95,3 +101,4 @@ class Entry(Value):
     geometric_mean_speedup: float | None
     fast_1: float | None
     fast_2: float | None
+    trust: dict[Trust, int]

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, get_args
 
-from solbench.model.score import ENTRY_SCHEMA, Entry, ProblemScore, Score, State
+from solbench.model.score import ENTRY_SCHEMA, Entry, ProblemScore, Score, State, Trust
 
 # The states whose S enters a mean.
 COUNTED: Final = ("scored", "failed")
@@ -57,6 +57,7 @@ def aggregate(
         geometric_mean_speedup=None if reasons else _geometric_mean_speedup(problems),
         fast_1=mean(lambda score: float(_speedup(score) > 1)),
         fast_2=mean(lambda score: float(_speedup(score) > 2)),
+        trust={label: n for label in get_args(Trust) if (n := sum(score.trust == label for score in rows))},
     )
 
 

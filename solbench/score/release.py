@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,9 +10,11 @@ from solbench.errors import InputError
 from solbench.model.configuration import load_selection
 from solbench.model.record import Descriptor as Reference
 from solbench.model.score import Score
-from solbench.model.trace import Trace
+from solbench.model.solution import BASELINE
+from solbench.model.trace import SetHeader, Trace
 from solbench.score.entry import aggregate
 from solbench.score.records import Load, Record, Sections, incomparable, measured, stale
+from solbench.score.trust import trust
 from solbench.score.workload import References, changed, score_workload, unscored
 from solbench.store import Descriptor, Store
 
@@ -30,6 +33,7 @@ def score_release(store: Store) -> list[Artifact]:
 def score_sections(sections: Sections, load: Load) -> list[Artifact]:
     """As :func:`score_release`, from the indexes of the stages and a function that loads an artifact of one.
 
+    Baseline and candidates of one target share card, environment and protocol, or the candidates' totals are withheld.
     A target gets scores when the release holds a measurement set of it, and an entry for every solution name in those
     sets that the corpus knows. A record of another version of its workload or solution is stale and counts as not
     attempted.
@@ -37,16 +41,16 @@ def score_sections(sections: Sections, load: Load) -> list[Artifact]:
     """
     problems = _problems(sections, load)
     selection = load_selection(sections["workloads"], load)
-    records_of = measured(sections, load)
+    found = measured(sections, load)
     bounds = {
         name: (entry, load("bounds", entry)) for name, entry in sections["bounds"].items() if entry.kind == "bound"
     }
     artifacts: list[Artifact] = []
-    for (target, solution), records in sorted(records_of.items()):
+    for (target, solution), records in sorted(found.records.items()):
         if not any(f"{problem.key}/solutions/{solution}" in sections["corpus"] for problem in problems):
             continue
         rows: dict[str, list[Score]] = {}
-        sets = sorted({record.set_name: record.header for record in records.values()}.items())
+        headers = _headers(records)
         for problem in problems:
             has_solution = f"{problem.key}/solutions/{solution}" in sections["corpus"]
             counted = []
@@ -55,7 +59,8 @@ def score_sections(sections: Sections, load: Load) -> list[Artifact]:
                 if not selection.includes(name, target):
                     continue
                 case = _Case(problem, uuid, solution, target, bounds.get(f"{name}@{target}"))
-                score = _score_case(case, records.get((problem.key, uuid)), sets[0][1].floor_s, sections)
+                again = found.reproductions.get((target, solution, problem.key, uuid), ())
+                score = _score_case(case, records.get((problem.key, uuid)), headers[0].floor_s, sections, again)
                 if has_solution:
                     artifacts.append((f"{name}@{target}/{solution}", "score", score.as_dict()))
                 if selection.counts(name, target):
@@ -63,8 +68,9 @@ def score_sections(sections: Sections, load: Load) -> list[Artifact]:
             if problem.role == "scored" and counted:
                 rows[problem.key] = counted
         missing = {key for key in rows if f"{key}/solutions/{solution}" not in sections["corpus"]}
-        protocol = "+".join(sorted({header.protocol.name for _, header in sets}))
-        entry = aggregate(solution, target, protocol, rows, missing, incomparable([header for _, header in sets]))
+        protocol = "+".join(sorted({header.protocol.name for header in headers}))
+        apart = incomparable(headers, _headers(found.records.get((target, BASELINE), {})))
+        entry = aggregate(solution, target, protocol, rows, missing, apart)
         artifacts.append((f"{target}/{solution}", "entry", entry.as_dict()))
     return sorted(artifacts, key=lambda artifact: artifact[0])
 
@@ -85,6 +91,15 @@ class _Case:
     target: str
     bound: tuple[Descriptor, dict[str, Any]] | None
 
+    @property
+    def result(self) -> dict[str, Any] | None:
+        """Result of the bound, or None."""
+        return self.bound[1]["result"] if self.bound else None
+
+    @property
+    def references(self) -> References:
+        return References(bound=_reference(self.bound[0]) if self.bound else None)
+
 
 def _problems(sections: Sections, load: Load) -> list[_Problem]:
     workloads: dict[str, list[str]] = {}
@@ -104,29 +119,47 @@ def _problems(sections: Sections, load: Load) -> list[_Problem]:
     return problems
 
 
-def _score_case(case: _Case, record: Record | None, floor_s: float, sections: Sections) -> Score:
+def _headers(records: Mapping[tuple[str, str], Record]) -> list[SetHeader]:
+    """Headers of the sets of one entry, by name."""
+    return [header for _, header in sorted({record.set_name: record.header for record in records.values()}.items())]
+
+
+def _score_case(
+    case: _Case, record: Record | None, floor_s: float, sections: Sections, reproductions: Sequence[Record] = ()
+) -> Score:
     """Score of one workload of an entry, with or without a record of it."""
-    bound = case.bound[1]["result"] if case.bound else None
-    references = References(bound=_reference(case.bound[0]) if case.bound else None)
-    reason: str
+    where = f"{case.problem.key}/{case.uuid}"
+    again = [
+        (other, _scored(case, other, sections)) for other in reproductions if not stale(other.value, where, sections)
+    ]
+    base = changed(
+        unscored(case.problem.definition, case.uuid, case.solution, case.target, case.result, floor_s, case.references),
+        reproductions=tuple(_reference(other.reference) for other in reproductions),
+    )
     if record is None:
         reason = "no record of it in the measurement sets"
         if f"{case.problem.key}/solutions/{case.solution}" not in sections["corpus"]:
             reason = f"{case.solution} has no solution for this problem"
-    else:
-        references = replace(
-            references, trace=_reference(record.reference), measurement_set=_reference(record.header_reference)
-        )
-        floor_s = record.header.floor_s
-        name = f"{case.problem.key}/{case.uuid}"
-        if record.value.definition != case.problem.definition:
-            raise InputError(f"timings: {name}", f"says that it is of definition {record.value.definition!r}")
-        old = stale(record.value, name, sections)
-        if old is None and isinstance(record.value, Trace):
-            no_bound = (case.bound[1]["reason"] if case.bound else None) or "no bound"
-            return score_workload(record.value, bound, floor_s, references, no_bound=no_bound)
-        reason = old or getattr(record.value, "reason", None) or "not attempted"
-    base = unscored(case.problem.definition, case.uuid, case.solution, case.target, bound, floor_s, references)
+        return changed(base, reason=reason)
+    score = changed(_scored(case, record, sections), reproductions=base.reproductions)
+    return changed(score, trust=trust(record, score, again))
+
+
+def _scored(case: _Case, record: Record, sections: Sections) -> Score:
+    """Score that one record gives."""
+    name = f"{case.problem.key}/{case.uuid}"
+    if record.value.definition != case.problem.definition:
+        raise InputError(f"timings: {name}", f"says that it is of definition {record.value.definition!r}")
+    references = replace(
+        case.references, trace=_reference(record.reference), measurement_set=_reference(record.header_reference)
+    )
+    floor_s = record.header.floor_s
+    old = stale(record.value, name, sections)
+    if old is None and isinstance(record.value, Trace):
+        no_bound = (case.bound[1]["reason"] if case.bound else None) or "no bound"
+        return score_workload(record.value, case.result, floor_s, references, no_bound=no_bound)
+    reason = old or getattr(record.value, "reason", None) or "not attempted"
+    base = unscored(case.problem.definition, case.uuid, case.solution, case.target, case.result, floor_s, references)
     return changed(base, reason=reason)
 
 

@@ -461,7 +461,9 @@ def _agree(book: Book) -> None:
         for target in (*workload.bounds, *workload.scores):
             if target not in targets:
                 raise IntegrityError(f"release: target {target!r} has records and is not listed")
-    used = {r.value.trace.digest for _, w in pairs for rs in w.scores.values() for r in rs if r.value.trace is not None}
+    scored = [record.value for _, w in pairs for records in w.scores.values() for record in records]
+    used = {score.trace.digest for score in scored if score.trace is not None}
+    used |= {again.digest for score in scored for again in score.reproductions}
     for digest, trace in book.traces.items():
         if digest not in used:
             raise IntegrityError(f"timings: {trace.name!r} has no score")

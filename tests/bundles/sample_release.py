@@ -241,14 +241,14 @@ def build_store(root: Path) -> Store:
                 }
                 stages.put("bounds", f"{name}@{target}", "bound", value)
     stages.code(solution("fast", "DEMO/unit/scale"), instance_of["DEMO/unit/scale", "w1"])
-    stages.put("timings", "full/header", "measurement-set", header().as_dict())
+    stages.put("timings", "cpu/full/header", "measurement-set", header().as_dict())
     key = "DEMO/unit/scale"
     for uuid in SIZES[key]:
         for name in ("eager", "fast"):
             times = BASELINE if name == "eager" else FAST if uuid == "w1" else None
             digests = instances[key, uuid].digest, solutions[key, name].digest
             value = trace(key, uuid, name, digests, times, bounds[key, uuid, "cpu"]).as_dict()
-            stages.put("timings", f"full/{key}/{uuid}/{name}", "trace", value)
+            stages.put("timings", f"cpu/full/{key}/{uuid}/{name}", "trace", value)
     omission = Omission(
         definition="add",
         workload="w1",
@@ -257,7 +257,7 @@ def build_store(root: Path) -> Store:
         reason="over the cpu budget",
     )
     record = {"schema": "solbench.omission.v1", **omission.as_dict()}
-    stages.put("timings", "full/DEMO/unit/add/w1/eager", "omission", record)
+    stages.put("timings", "cpu/full/DEMO/unit/add/w1/eager", "omission", record)
     stages.finish()
     finish_store(root)
     return Store(root)

@@ -299,7 +299,7 @@ def test_a_file_that_every_bundle_has(folder: Path, name: str) -> None:
 
 def damage(change: Callable[[bytes], bytes]) -> Callable[[Path], None]:
     def apply(folder: Path) -> None:
-        path = an_object(folder, "timings", f"full/{SCALE}/w1/eager")
+        path = an_object(folder, "timings", f"cpu/full/{SCALE}/w1/eager")
         path.write_bytes(change(path.read_bytes()))
         reseal(folder)
 
@@ -550,12 +550,12 @@ KERNEL = "the only kernel"
         ("code", CODE_OBJECT, without_its_end, "evidence-mismatch", 1),
         ("code", CODE_OBJECT, lambda data: data[:3000], "evidence-mismatch", 1),
         ("code", ASSEMBLY, lambda data: data.replace(b"v_wmma", b"v_womm", 1), "evidence-mismatch", 1),
-        ("timings", f"full/{SCALE}/w1/eager", changed(status="FINE"), "schema", 1),
-        ("timings", f"full/{SCALE}/w1/eager", changed(status="TIMEOUT", reason="slow"), "schema", 1),
-        ("timings", f"full/{SCALE}/w1/eager", changed(solution="fast"), "cross-ref", 1),
-        ("timings", f"full/{SCALE}/w1/eager", changed(definition="add"), "cross-ref", 1),
-        ("timings", f"full/{SCALE}/w1/eager", changed(target="gfx1200"), "cross-ref", 1),
-        ("timings", "full/header", changed(clocks="wound"), "schema", 1),
+        ("timings", f"cpu/full/{SCALE}/w1/eager", changed(status="FINE"), "schema", 1),
+        ("timings", f"cpu/full/{SCALE}/w1/eager", changed(status="TIMEOUT", reason="slow"), "schema", 1),
+        ("timings", f"cpu/full/{SCALE}/w1/eager", changed(solution="fast"), "cross-ref", 1),
+        ("timings", f"cpu/full/{SCALE}/w1/eager", changed(definition="add"), "cross-ref", 1),
+        ("timings", f"cpu/full/{SCALE}/w1/eager", changed(target="gfx1200"), "cross-ref", 1),
+        ("timings", "cpu/full/header", changed(clocks="wound"), "schema", 1),
         ("scores", f"{SCALE}/w1@cpu/eager", changed(s=0.75), "score-mismatch", 1),  # 59
         ("scores", f"{SCALE}/w1@cpu/eager", changed(s_high=0.9), "score-mismatch", 1),
         ("scores", f"{SCALE}/w1@cpu/eager", changed(t_sol_s=1e-9), "score-mismatch", 1),
@@ -589,7 +589,7 @@ def test_faster_samples_do_not_fit_the_score(folder: Path) -> None:
             samples["event_s"] = [time * 0.9 for time in samples["event_s"]]
         return value
 
-    rewrite(folder, "timings", f"full/{SCALE}/w1/fast", faster)
+    rewrite(folder, "timings", f"cpu/full/{SCALE}/w1/fast", faster)
     refused(verify(folder), "score-mismatch")
 
 
@@ -663,7 +663,7 @@ def section_edit(folder: Path, stage: str, edit: Callable[[dict[str, Any]], None
         ("scores", lambda e: e.update({f"{SCALE}/w9@cpu/fast": e[f"{SCALE}/w1@cpu/fast"]}), "cross-ref"),
         ("bounds", lambda e: e.pop(f"{SCALE}/w1@gfx1200"), "cross-ref"),
         ("graphs", lambda e: e.pop(f"{SCALE}/w1"), "cross-ref"),
-        ("timings", lambda e: e.pop(f"full/{SCALE}/w1/eager"), "missing-object"),
+        ("timings", lambda e: e.pop(f"cpu/full/{SCALE}/w1/eager"), "missing-object"),
         ("corpus", lambda e: e.pop(f"{SCALE}/solutions/fast"), "cross-ref"),
         ("workloads", lambda e: e.pop("DEMO/unit/add/w1"), "cross-ref"),
     ],

@@ -15,7 +15,7 @@ from solbench.corpus.exchange.tensors import check_tensor, stored_file
 from solbench.errors import InputError, UnsupportedError
 from solbench.model.definition import DTYPE_BITS, AxisConst, Definition
 from solbench.model.expression import names_in
-from solbench.model.solution import SUFFIXES, Solution, SourceFile
+from solbench.model.solution import BASELINE, SUFFIXES, Solution, SourceFile
 from solbench.model.workload import Safetensors, Workload
 
 _NATIVE_DEFAULTS = {"cflags": [], "cuda_cflags": ["-O3", "--use_fast_math"], "ld_flags": ["-lcuda"]}
@@ -163,7 +163,7 @@ def solution_in(value: Any, definition: Definition, form: Form, where: str, note
     if not any(entry.endswith(suffix) for language in languages for suffix in SUFFIXES[language]):
         notes.unsupported(where, f"entry point in {entry!r}: not a file of {', '.join(languages)} here")
         return None
-    if fields.get("name") == "eager":
+    if fields.get("name") == BASELINE:
         notes.unsupported(where, "is named 'eager', which is the reference itself here")
         return None
     solution = Solution.load({**fields, "spec": spec}, where)

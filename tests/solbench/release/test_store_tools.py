@@ -27,7 +27,7 @@ from solbench.store import Descriptor, Store
 
 ROOT = Path(__file__).resolve().parents[3]
 COMMAND = [sys.executable, "-c", "import sys; from solbench.cli import main; main(sys.argv[1:])"]
-TRACE = "full/DEMO/unit/scale/w1/fast"
+TRACE = "cpu/full/DEMO/unit/scale/w1/fast"
 HOSTILE = "\x1b[2J\u202egnp\n\x7f"
 
 

@@ -285,7 +285,7 @@ def build_store(root: Path, *, description: str = "Softmax over the last axis of
         },
         "header",
     )
-    set_ref = builder.put("timings", "plain/header", "measurement-set", header.as_dict())
+    set_ref = builder.put("timings", "cpu/plain/header", "measurement-set", header.as_dict())
     for key, (problem, axes, inputs, checks) in _definitions(description).items():
         _put_problem(builder, key, problem, axes, inputs, checks, set_ref)
     _put_entries(builder)
@@ -418,7 +418,7 @@ def _put_score(
     if target == "cpu" and state == "not_attempted":
         omission = Omission.load({**common, "reason": reason}, "omission").as_dict()
         value = {"schema": "solbench.omission.v1", **omission}
-        trace_ref = builder.put("timings", f"plain/{key}/{uuid}/{name}", "omission", value)
+        trace_ref = builder.put("timings", f"cpu/plain/{key}/{uuid}/{name}", "omission", value)
     elif target == "cpu":
         check = {"output": "output", "type": "numeric", "passed": True, "compared": 10, "mismatched": 0}
         timing = {
@@ -442,7 +442,7 @@ def _put_score(
             },
             "trace",
         )
-        trace_ref = builder.put("timings", f"plain/{key}/{uuid}/{name}", "trace", trace.as_dict())
+        trace_ref = builder.put("timings", f"cpu/plain/{key}/{uuid}/{name}", "trace", trace.as_dict())
     s = None
     if state == "scored" and t_b and t_k and t_sol:
         s = 1 / (1 + (t_k - t_sol) / (t_b - t_sol))
@@ -514,6 +514,7 @@ def _put_entries(builder: Builder) -> None:
                 "geometric_mean_speedup": 1.047 if name == "eager" else None,
                 "fast_1": 0.889 if name == "eager" else None,
                 "fast_2": 0.0 if name == "eager" else None,
+                "trust": {},
             },
             name,
         )

@@ -1,0 +1,16 @@
+"""``solbench release``: what goes into a release, and out of it."""
+
+from __future__ import annotations
+
+import click
+
+from solbench.cli.release_measurements import add_measurements
+
+
+@click.group()
+def release() -> None:
+    """Put measurements into a release."""
+
+
+for _command in (add_measurements,):
+    release.add_command(_command)
