@@ -121,6 +121,8 @@ def prepare_local(published: Workspace, protocol: str, budget_s: float) -> Works
     stages = local_stages(yaml.safe_load((published.root / "dvc.yaml").read_bytes()))
     _write_if_changed(root / "params.yaml", yaml.safe_dump(parameters, sort_keys=False).encode())
     _write_if_changed(root / "dvc.yaml", yaml.safe_dump(stages, sort_keys=False).encode())
+    # What was recorded of runs elsewhere is no word about this machine.
+    (root / "readiness").mkdir(exist_ok=True)
     machine = json.dumps(identity(), indent=2, sort_keys=True) + "\n"
     _write_if_changed(root / "machine.json", machine.encode())
     return Workspace.at(root)
@@ -128,7 +130,7 @@ def prepare_local(published: Workspace, protocol: str, budget_s: float) -> Works
 
 def local_stages(published: Mapping[str, Any]) -> dict[str, Any]:
     """The stages of ``local/``: the published ones with code and problems one level up, plus calibrate and measure."""
-    own = ("store", "measurements", "release", "site", "hardware", "machine.json")
+    own = ("store", "measurements", "readiness", "release", "site", "hardware", "machine.json")
 
     def here(path: str) -> str:
         # Recorded code is no measurement of a machine, and no machine's own.

@@ -256,6 +256,29 @@ def scores(workspace: Workspace, output: StageOutput) -> str:
     return f"{len(output.index) - entries} scores, {entries} entries"
 
 
+def readiness(workspace: Workspace, output: StageOutput) -> str:
+    """What each target shows: the static matrix, derived here, and what was recorded of runs under ``readiness/``."""
+    from solbench.release import readiness as matrices
+
+    store = workspace.store
+    sections = {stage: store.index(stage) for stage in ("corpus", "workloads", "bounds", "code")}
+    said = []
+    for target in matrices.targets_of(sections):
+        derived = matrices.static(sections, store.load, target)
+        if derived is not None:
+            output.put(f"{target}/static", "readiness", derived.as_dict())
+            said.append(f"{target} {derived.ready} of {derived.total}")
+    stale = 0
+    for path in sorted((workspace.root / "readiness").glob("*/*.json")):
+        matrix = matrices.read(path)
+        if any(matrices.problems(matrix, sections, store.load)):
+            stale += 1
+            continue
+        output.put(f"{matrix.target}/{matrix.level}", "readiness", matrix.as_dict())
+        said.append(f"{matrix.target} {matrix.level} {matrix.ready} of {matrix.total}")
+    return f"{', '.join(said)}; {stale} recorded matrices stale and left out"
+
+
 def release(workspace: Workspace, output: StageOutput) -> str:
     """The root object; its bytes also stand in ``release/<name>.json``."""
     from solbench.release.root import build_release
@@ -291,6 +314,7 @@ STAGES: dict[str, Writer | Callable[[Workspace], str]] = {
     "measure": measure,
     "timings": timings,
     "scores": scores,
+    "readiness": readiness,
     "release": release,
     "site": site,
 }

@@ -24,6 +24,7 @@ VERBS = {
     "measurements": "Put measurement sets together.",
     "verify": "Check a downloaded bundle: no GPU, no PyTorch needed.",
     "release": "Add measurements to a release.",
+    "qualify": "Write what a target has shown: analysis, code, one run of each workload.",
     "score": "Print the scores of a release, n of N.",
     "site": "Render the static site of a store.",
     "corpus": "List and validate problems.",

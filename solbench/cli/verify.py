@@ -80,7 +80,7 @@ def _ignore(level: object) -> None:
 
 def _print_level(level: object) -> None:
     name, state, note = (getattr(level, field) for field in ("name", "state", "note"))
-    click.echo(f"{name:<9}{'ok' if state == 'verified' else state:<13}{note}")
+    click.echo(f"{name:<10}{'ok' if state == 'verified' else state:<13}{note}")
 
 
 def _verdict(verdict: str, root: str | None, objects: int, size: int, matches: bool | None) -> str:

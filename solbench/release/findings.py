@@ -9,7 +9,7 @@ from typing import Final, Literal
 Verdict = Literal["verified", "bad", "undecided", "unsupported"]
 EXIT_CODES: Final[dict[str, int]] = {"verified": 0, "bad": 1, "undecided": 3, "unsupported": 4}
 # In the order in which they are run; each is a line of the report.
-LEVELS: Final = ("safety", "hashes", "closure", "schemas", "scores", "bounds", "code", "site")
+LEVELS: Final = ("safety", "hashes", "closure", "schemas", "scores", "bounds", "code", "readiness", "site")
 
 # Codes that leave the question open: something outside the data, or a limit that a flag raises.
 UNDECIDED: Final = frozenset(

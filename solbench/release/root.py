@@ -17,7 +17,7 @@ from solbench.model.trace import SetHeader
 from solbench.store import Descriptor, Store, encode
 
 # The stages that every release has, in the order in which data flows.
-STAGES: Final = ("corpus", "workloads", "graphs", "einsums", "code", "bounds", "timings", "scores")
+STAGES: Final = ("corpus", "workloads", "graphs", "einsums", "code", "bounds", "timings", "scores", "readiness")
 
 Sections = Mapping[str, Mapping[str, Descriptor]]
 Load = Callable[[str, Descriptor], dict[str, Any]]

@@ -14,6 +14,7 @@ from solbench.errors import InputError
 from solbench.model.code import Code, Kernel
 from solbench.model.configuration import Configuration
 from solbench.model.definition import Definition
+from solbench.model.readiness import Readiness
 from solbench.model.record import Descriptor, Value
 from solbench.model.release import Release, Section
 from solbench.model.score import Entry, Score
@@ -132,6 +133,7 @@ MODELS: Final[Mapping[str, type[Value]]] = {
     "entry": Entry,
     "code": Code,
     "kernel": Kernel,
+    "readiness": Readiness,
     "section": Section,
     "release": Release,
 }

@@ -17,7 +17,7 @@ from typing import Any, Final, Literal
 
 from solbench import canonical
 from solbench.errors import InputError
-from solbench.release import code, levels, recompute
+from solbench.release import code, levels, readiness, recompute
 from solbench.release.findings import EXIT_CODES, LEVELS, Finding, Findings, Verdict, worst
 from solbench.release.source import Limits, Source, open_source
 
@@ -134,10 +134,10 @@ def verify(
 def _derive(contents: levels.Contents, findings: Findings, end: Callable[..., None]) -> None:
     """Levels ``scores`` and ``bounds``: only over artifacts that all levels before have found sound."""
     if not findings.clean(*_MUST_HOLD) or contents.root is None:
-        for name in ("scores", "bounds", "code"):
+        for name in ("scores", "bounds", "code", "readiness"):
             end(name, "not derived again: a level before it failed", "skipped")
         return
-    scores = entries = bounds = kernels = 0
+    scores = entries = bounds = kernels = matrices = 0
     with _unchanged("scores", findings):
         scores, entries = recompute.scores(contents.sections, contents.load, findings)
         recompute.counts(contents.load("release", contents.root), contents.sections, contents.load, findings)
@@ -148,6 +148,9 @@ def _derive(contents: levels.Contents, findings: Findings, end: Callable[..., No
     with _unchanged("code", findings):
         kernels = code.evidence(contents.sections, contents.load, contents.raw, findings)
     end("code", f"{kernels} kernels' evidence derived again from code objects and assembly")
+    with _unchanged("readiness", findings):
+        matrices = readiness.derive_again(contents.sections, contents.load, findings)
+    end("readiness", f"{matrices} matrices, the static ones derived again")
 
 
 @contextmanager

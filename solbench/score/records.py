@@ -22,7 +22,7 @@ Load = Callable[[str, Descriptor], dict[str, Any]]
 
 Origin = Literal["own", "imported", "reproductions"]
 # Below ``measurements/<target>/``, and so no names of sets.
-FOLDERS: Final = ("imported", "reproductions", "readiness")
+FOLDERS: Final = ("imported", "reproductions")
 # What baseline and candidates of one target share, or no score of theirs can be added up or compared.
 SHARED: Final = ("protocol", "harness", "environment", "device", "clocks")
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from solbench.model.configuration import Configuration
+from solbench.model.readiness import Readiness
 from solbench.model.score import Entry
 from solbench.model.trace import Protocol
 from solbench.site import chart, text
@@ -116,6 +117,7 @@ def leaderboard(links: Links, target: TargetRecords) -> list[dict[str, Any]]:
                 "workloads": f"{text.grouped(entry.scored + entry.failed)} of {text.grouped(entry.workloads)}",
                 "problems": f"{text.grouped(entry.problem_n)} of {text.grouped(entry.problem_total)}",
                 "states": _state_counts(entry),
+                "trust": [f"{text.grouped(count)} {label}" for label, count in entry.trust.items()],
             }
         )
     return rows
@@ -259,6 +261,32 @@ def target_page(book: Book, links: Links, target: TargetRecords) -> dict[str, An
         ),
         "machine": machine_model(links, target.hardware),
         "sets": [_measurement_set(links, found) for found in target.sets],
+        "readiness": [_readiness(links, record) for record in target.readiness],
+    }
+
+
+_LEVELS = {
+    "static": "every workload has an attested bound, and every candidate that is compiled for the target its code",
+    "canary": "the smallest and the largest workload of each problem ran, by the baseline and every solution",
+    "full": "every workload ran, by the baseline and every solution",
+}
+# Of what is not ready, so much is told on the page; all of it stands in the object.
+_REASONS = 5
+
+
+def _readiness(links: Links, record: Record[Readiness]) -> dict[str, Any]:
+    matrix = record.value
+    missing_items = [item for item in matrix.items if not item.ready]
+    reasons = Counter(_NUMBER.sub("…", item.reason or "") for item in missing_items)
+    shown = [f"{text.grouped(count)}: {reason}" for reason, count in reasons.most_common(_REASONS)]
+    where = "derived from the release" if matrix.place is None else text.listed(matrix.place.isolation)
+    return {
+        "level": matrix.level,
+        "means": _LEVELS[matrix.level],
+        "count": f"{text.grouped(matrix.ready)} of {text.grouped(matrix.total)}",
+        "reasons": shown + (["and others"] if len(reasons) > _REASONS else []),
+        "where": where,
+        "ref": ref(links, f"readiness {matrix.level}", record.descriptor),
     }
 
 

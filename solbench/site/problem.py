@@ -9,7 +9,7 @@ from typing import Any
 from solbench.model.definition import AxisConst, AxisExpr, Definition
 from solbench.model.score import Estimate, Score
 from solbench.model.solution import Solution
-from solbench.model.trace import Trace
+from solbench.model.trace import Omission, Trace
 from solbench.model.workload import checked_outputs
 from solbench.site import chart, code, text
 from solbench.site.cells import SERIES, Cell, bound_cells, estimate, headroom_cell, missing, number, ref, score_cell
@@ -144,13 +144,19 @@ def _result_row(
     return {
         "head": head,
         "solution": text.listed(record.value.solution for record in scores),
-        "labels": list(trace.value.labels) if trace is not None and isinstance(trace.value, Trace) else [],
+        "labels": _labels(first, None if trace is None else trace.value),
         "bound": bound,
         "times": [estimate(links, t, source) if t is not None else missing("—") for t in (first.t_b, first.t_k)],
         "headroom": headroom_cell(links, scores[0]),
         "score": score_cell(links, scores[0]),
         "others": [record.name for record in scores[1:]],
     }
+
+
+def _labels(score: Score, trace: Trace | Omission | None) -> list[str]:
+    """Whose word a result is, and the conditions that its trace names."""
+    named = list(trace.labels) if isinstance(trace, Trace) else []
+    return [*([score.trust] if score.trust is not None else []), *named]
 
 
 def _time_line(head: Any, workload: WorkloadRecords, target: str, series: dict[str, str]) -> chart.Line:

@@ -17,6 +17,7 @@ from solbench.model.code import Code, Kernel
 from solbench.model.configuration import Configuration
 from solbench.model.definition import Definition
 from solbench.model.record import Value
+from solbench.model.readiness import Readiness
 from solbench.model.release import Release, Section, TargetState
 from solbench.model.score import Entry, ProblemScore, Score
 from solbench.model.solution import Solution
@@ -158,6 +159,7 @@ class TargetRecords:
     configurations: tuple[Record[Configuration], ...]
     entries: tuple[Record[Entry], ...]
     sets: tuple[MeasurementSet, ...]
+    readiness: tuple[Record[Readiness], ...]
 
     @property
     def name(self) -> str:
@@ -418,6 +420,13 @@ def _targets(reader: _Reader, states: Iterable[TargetState]) -> tuple[TargetReco
         counts = (sum(n.startswith(prefix) for n in reader.names("timings", kind)) for kind in ("trace", "omission"))
         found = MeasurementSet(Record(name, record.descriptor, header), *counts)
         sets.setdefault(header.target, []).append(found)
+    readiness: dict[str, list[Record[Readiness]]] = {}
+    for name in sorted(reader.names("readiness", "readiness"), key=lambda name: (name.rpartition("/")[2] != "static", name)):
+        record = reader.read("readiness", name)
+        matrix = Readiness.load(record.value, name)
+        if name != f"{matrix.target}/{matrix.level}":
+            raise IntegrityError(f"readiness: {name!r} says that it is another matrix")
+        readiness.setdefault(matrix.target, []).append(Record(name, record.descriptor, matrix))
     configurations: dict[str, list[Record[Configuration]]] = {}
     for configuration in _configurations(reader):
         configurations.setdefault(configuration.value.target, []).append(configuration)
@@ -427,8 +436,9 @@ def _targets(reader: _Reader, states: Iterable[TargetState]) -> tuple[TargetReco
         hardware = reader.read("bounds", name) if name in reader.stages.get("bounds", {}) else None
         own_entries, own_sets = tuple(entries.pop(state.target, ())), tuple(sets.pop(state.target, ()))
         own_configurations = tuple(configurations.pop(state.target, ()))
-        targets.append(TargetRecords(state, hardware, own_configurations, own_entries, own_sets))
-    for lost in (*configurations, *entries, *sets):
+        shown = tuple(readiness.pop(state.target, ()))
+        targets.append(TargetRecords(state, hardware, own_configurations, own_entries, own_sets, shown))
+    for lost in (*configurations, *entries, *sets, *readiness):
         raise IntegrityError(f"release: target {lost!r} has records and is not listed")
     return tuple(targets)
 

@@ -19,10 +19,11 @@ from solbench.code import section
 from solbench.code.artifacts import artifacts
 from solbench.code.compiling import Launch, Recorded
 from solbench.model.definition import Definition
+from solbench.model.readiness import Readiness
 from solbench.model.solution import Solution
 from solbench.model.trace import Omission, SetHeader, Trace
 from solbench.model.workload import Workload
-from solbench.release import bundle, schemas
+from solbench.release import bundle, readiness, schemas
 from solbench.release.root import build_release
 from solbench.score.release import score_release
 from solbench.store import RAW_KINDS, Descriptor, Store
@@ -264,17 +265,39 @@ def build_store(root: Path) -> Store:
 
 
 def finish_store(root: Path) -> None:
-    """The stages scores and release over what is in the store; replaces what was there of them."""
+    """The stages scores, readiness and release over what is in the store; replaces what was there of them."""
     one = Store(root)
     scores = Stages(root / "new")
     for name, kind, value in score_release(one):
         scores.put("scores", name, kind, value)
     _replace(root, scores, "scores")
+    sections = {stage: one.index(stage) for stage in ("corpus", "workloads", "bounds", "code")}
+    matrices = Stages(root / "new")
+    for target in readiness.targets_of(sections):
+        derived = readiness.static(sections, one.load, target)
+        assert derived is not None
+        matrices.put("readiness", f"{target}/static", "readiness", derived.as_dict())
+    matrices.put("readiness", "cpu/full", "readiness", full_matrix(one, sections).as_dict())
+    _replace(root, matrices, "readiness")
     release = Stages(root / "new")
     output = StageOutput(root / "new" / "release" / "objects")
     release.outputs["release"] = output
     build_release(one, "sample", output)
     _replace(root, release, "release")
+
+
+def full_matrix(one: Store, sections: readiness.Sections) -> Readiness:
+    """What the records of the set say of a full run: the workload of ``add`` was not run."""
+    prefix, records = "cpu/full/", []
+    for name, entry, value in one.items("timings"):
+        body = {field: content for field, content in value.items() if field != "kind"}
+        key = name.removeprefix(prefix).rpartition("/")[0].rpartition("/")[0]
+        if entry.kind == "trace":
+            records.append((key, Trace.load(body, name)))
+        elif entry.kind == "omission":
+            del body["schema"]
+            records.append((key, Omission.load(body, name)))
+    return readiness.of_records(sections, one.load, "cpu", "full", header(), records)
 
 
 def _replace(root: Path, stages: Stages, stage: str) -> None:

@@ -60,7 +60,7 @@ def test_the_sample_itself_is_verified_in_both_forms(sample: Path) -> None:
     results = [verify(sample / name) for name in ("sample.zip", "sample")]
     assert [result.exit_code for result in results] == [0, 0]
     assert results[0].root == results[1].root
-    assert [level.state for level in results[0].levels] == ["verified"] * 8
+    assert [level.state for level in results[0].levels] == ["verified"] * 9
 
 
 # -- names (1-14), in an archive made to measure
@@ -491,6 +491,14 @@ def changed(**fields: object) -> Callable[[Any], Any]:
     return lambda value: {**value, **fields}
 
 
+def an_item(**fields: object) -> Callable[[Any], Any]:
+    def change(value: Any) -> Any:
+        value["items"][-1] |= fields
+        return value
+
+    return change
+
+
 def fewer_registers(value: Any) -> Any:
     return {**value, "evidence": {**value["evidence"], "resources": {**value["evidence"]["resources"], "vgprs": 8}}}
 
@@ -564,6 +572,15 @@ KERNEL = "the only kernel"
         ("scores", "cpu/fast", changed(failed=0, scored=2), "count-mismatch", 1),
         ("scores", "cpu/fast", changed(problem_total=1), "count-mismatch", 1),
         ("scores", "cpu/eager", changed(geometric_mean_speedup=2.0), "score-mismatch", 1),
+        ("scores", f"{SCALE}/w1@cpu/eager", changed(trust="reproduced on another card"), "score-mismatch", 1),
+        ("scores", "cpu/eager", changed(trust={"imported": 3}), "score-mismatch", 1),
+        ("readiness", "gfx1200/static", an_item(reason=None, evidence=None), "readiness-mismatch", 1),
+        ("readiness", "gfx1200/static", an_item(workload="w3"), "cross-ref", 1),
+        ("readiness", "gfx1200/static", changed(ready=7), "schema", 1),
+        ("readiness", "gfx1200/static", changed(target="cpu"), "cross-ref", 1),
+        ("readiness", "cpu/full", an_item(instance="blake3:" + "4" * 64), "cross-ref", 1),
+        ("readiness", "cpu/full", changed(level="canary"), "cross-ref", 1),
+        ("readiness", "cpu/full", changed(place=None), "schema", 1),
     ],
 )
 def test_an_artifact_whose_hashes_fit_but_not_its_content(

@@ -201,7 +201,7 @@ def test_another_environment_is_taken_and_said(workspace: Workspace, tmp_path: P
     assert "differs in environment" in added.notes[0]
 
 
-@pytest.mark.parametrize("name", ["../x", "imported", "readiness", "", "-x", "a/b"])
+@pytest.mark.parametrize("name", ["../x", "imported", "reproductions", "", "-x", "a/b"])
 def test_names(workspace: Workspace, tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError, match="--name"):
         measurements.add(workspace, write(tmp_path, header(), both(workspace)), name=name)
