@@ -50,7 +50,7 @@ def test_forbidden_dvc_features_are_not_used():
 def test_local_stages_keep_code_outside_and_results_inside():
     local = pipeline.local_stages(PUBLISHED)["stages"]
     assert " ".join(local) == (
-        "corpus workloads graphs einsums code calibrate bounds measure timings scores release site"
+        "corpus workloads graphs einsums code calibrate bounds measure timings scores readiness release site"
     )
     for name, stage in local.items():
         assert not [path for path in outs_of(stage) if path.startswith("..")], name
