@@ -76,9 +76,11 @@ def verify(
     expect_root: str | None = None,
     limits: Limits = LIMITS,
     on_level: Callable[[Level], None] = lambda level: None,
+    examine: Callable[[levels.Contents], None] | None = None,
 ) -> Result:
     """Verify the bundle at ``path``, an archive or a directory; ``on_level`` hears of each level as it ends.
 
+    ``examine`` is given the contents of a bundle that is verified, and has the expected root, while it is open.
     ``expect_root``: the root that it must have, as ``blake3:<64 hex>`` or 64 hex digits. :class:`InputError` where the
     question itself is wrong: no such path, not a root.
     """
@@ -110,6 +112,8 @@ def verify(
             _derive(contents, findings, end)
             pages = levels.site(contents, findings)
             end("site", f"{pages} files against site.json" if pages else "no site in it", None if pages else "skipped")
+            if examine is not None and findings.clean(*LEVELS):
+                examine(contents)
     finally:
         if source is not None:
             source.close()
