@@ -168,7 +168,7 @@ def _safety_note(path: Path, source: Source | None) -> str:
     count = len(source.sizes)
     if os.path.isdir(path):
         return f"{count} files, no link, nothing that we would not write"
-    return f"{count} members, every byte of the archive accounted for"
+    return f"{count} members, {'every byte of the archive accounted for' if source.accounted else 'oddly compressed'}"
 
 
 def _expected_root(text: str | None) -> str | None:
