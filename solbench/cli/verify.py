@@ -32,7 +32,7 @@ def verify(
     max_total: int,
     max_expansion: int,
 ) -> int:
-    """Check the BUNDLE (a zip, tar or tar.gz archive, or a directory): every byte, hash, reference, contract, score and bound.
+    """Check the BUNDLE (zip, tar, tar.gz or a directory): every byte, hash, reference, contract, score and bound.
 
     Needs no GPU and no PyTorch, writes nothing, and runs nothing of the bundle. Exit code: 0 verified, 1 proven bad,
     3 could not decide (unreadable, or beyond a limit), 4 unsupported version.

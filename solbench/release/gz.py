@@ -97,9 +97,10 @@ class _Place:
 class Unpacked:
     """What a gzip file of ours unpacks to.
 
-    First :meth:`read` and :meth:`skip` from front to back, then :meth:`finish`; after that :meth:`pieces` from anywhere.
-    Whatever its size, it holds a few hundred states of zlib (some 40 KB each) and a few pieces. All three of the first
-    raise :class:`RefusedError`; ``max_bytes``: what it may unpack to, ``max_expansion`` the same as a multiple of its size.
+    First :meth:`read` and :meth:`skip` from front to back, then :meth:`finish`, each of which may raise
+    :class:`RefusedError`; after that :meth:`pieces` from anywhere. Whatever its size, it holds a few hundred states of
+    zlib (some 40 KB each) and a few pieces. ``max_bytes``: what it may unpack to; ``max_expansion``: the same as a
+    multiple of its size.
     """
 
     def __init__(self, file: PlainFile, max_bytes: int, max_expansion: int) -> None:
@@ -133,7 +134,7 @@ class Unpacked:
             size -= len(piece)
 
     def finish(self) -> int | None:
-        """Check the end: None, or the offset of the first byte that this machine's zlib would have written otherwise."""
+        """Check the end: None, or the offset of the first byte that zlib would have written otherwise here."""
         if self._next(1):
             raise RefusedError("archive-structure", "the end of the archive", "more data")
         end = self._front.packed - len(self._front.inflater.unused_data)
@@ -200,7 +201,7 @@ class Unpacked:
     # -- then, from anywhere
 
     def pieces(self, offset: int, size: int) -> Iterator[bytes]:
-        """``size`` bytes from ``offset``, a piece at a time; :class:`ChangedError` where they are not there any more."""
+        """``size`` bytes from ``offset``, a piece at a time; :class:`ChangedError` where they are there no more."""
         place = self._go_to(offset)
         try:
             while place.unpacked < offset:
@@ -231,7 +232,7 @@ class Unpacked:
         return place.take(size)
 
     def _inflate(self, place: _Place) -> bytes:
-        """The next piece, at most ``_PIECE`` bytes; nothing at the end of the data, or where the file ends before it."""
+        """The next piece, at most ``_PIECE`` bytes; nothing at the end of the data, or of the file before that."""
         inflater = place.inflater
         while not inflater.eof:
             fed = inflater.unconsumed_tail

@@ -1,10 +1,10 @@
 """Who built a bundle, from what, with what, and what was measured where: a statement that names the root and travels
 beside it, never inside it.
 
-The shape is SLSA provenance v1 (https://slsa.dev/spec/v1.1/provenance) in an in-toto statement. ``resolvedDependencies``:
-the source, and the files that say what is built; ``byproducts``: the measurement sets, which are made once, on some
-device, and cannot be reproduced from the source (a parameter would be an input that is not derived from another). What is
-not known is left out.
+The shape is SLSA provenance v1 (https://slsa.dev/spec/v1.1/provenance) in an in-toto statement.
+``resolvedDependencies``: the source, and the files that say what is built. ``byproducts``: the measurement sets, the
+one thing that was made on some device and that nobody can reproduce from the source; they are no
+``internalParameters``, which are plain inputs, without digests. What is not known is left out.
 """
 
 from __future__ import annotations

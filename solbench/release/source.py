@@ -19,12 +19,10 @@ from solbench.release.zip_source import SIGNATURES, ZipSource
 __all__ = ["ChangedError", "DirectorySource", "Limits", "Source", "open_source", "whole"]
 
 _FORMATS: Final = "a ZIP archive, a tar archive, one in gzip, or a directory"
-_TAR_MAGIC = (257, b"ustar")
-_OTHER_FORMATS = (
-    (0, b"\x28\xb5\x2f\xfd", "Zstandard"), (0, b"\xfd7zXZ\0", "xz"), (0, b"BZh", "bzip2"), (0, b"LZIP", "lzip"),
-    (0, b"7z\xbc\xaf\x27\x1c", "7z"), (0, b"Rar!\x1a\x07", "RAR"), (0, b"\x04\x22\x4d\x18", "LZ4"),
-    (0, b"\x1f\x9d", "compress"),
-)  # fmt: skip
+_OTHER_FORMATS: Final = {
+    b"\x28\xb5\x2f\xfd": "Zstandard", b"\xfd7zXZ\0": "xz", b"BZh": "bzip2", b"LZIP": "lzip", b"\x1f\x9d": "compress",
+    b"7z\xbc\xaf\x27\x1c": "7z", b"Rar!\x1a\x07": "RAR", b"\x04\x22\x4d\x18": "LZ4",
+}  # fmt: skip
 _OPEN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -62,22 +60,18 @@ def _open_archive(handle: int, size: int, limits: Limits, findings: Findings) ->
     listed: ZipSource | TarSource
     if start.startswith(SIGNATURES):
         listed = ZipSource(file)
-    elif _has(start, _TAR_MAGIC):
+    elif tar.field(start, "magic").startswith(b"ustar"):
         listed = TarSource(file)
     elif start.startswith(gz.MAGIC):
         # Headers and padding of as many members as may be, so that the members' own bytes meet their limit first.
         most = limits.total_bytes + 2 * tar.BLOCK * (limits.files + 1)
         listed = TarSource(gz.Unpacked(file, most, limits.expansion))
     else:
-        other = next((name for at, magic, name in _OTHER_FORMATS if _has(start, (at, magic))), None)
+        other = next((name for magic, name in _OTHER_FORMATS.items() if start.startswith(magic)), None)
         code = "unsupported" if other else "archive-structure"
         findings.add("safety", code, ".", _FORMATS, other or f"begins with {start[:4]!r}")
         return None
     return listed if listed.examine(limits, findings) else None
-
-
-def _has(start: bytes, magic: tuple[int, bytes]) -> bool:
-    return start[magic[0] :].startswith(magic[1])
 
 
 def whole(handle: int, size: int) -> Iterator[bytes]:

@@ -1,9 +1,9 @@
 """The one tar layout that we write: POSIX ustar, regular files, sorted, fixed times and owners, no extra byte anywhere.
 
-Writer and checker share :func:`header`, so an archive is either exactly what we would write or refused. Layout: for each
-member a header block, its bytes, zeros up to a multiple of 512 bytes; then two blocks of zeros, and nothing else (POSIX
-pax, "ustar Interchange Format"). It is, byte for byte, what GNU tar writes with ``--format=ustar --owner=0 --group=0
---numeric-owner --mode=0644 --mtime=@0 -b1`` from a sorted list of files.
+Writer and checker share :func:`header`, so an archive is either exactly what we would write or refused. Layout: for
+each member a header block, its bytes, zeros up to a multiple of 512 bytes; then two blocks of zeros, and nothing else
+(POSIX pax, "ustar Interchange Format"). It is, byte for byte, what GNU tar writes with ``--format=ustar --owner=0
+--group=0 --numeric-owner --mode=0644 --mtime=@0 -b1`` from a sorted list of files.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def size_of(block: bytes) -> int | None:
 
 
 def differing_field(block: bytes, expected: bytes) -> str:
-    """Name of the first field in which two different header blocks differ; the checksum only where nothing else does."""
+    """Name of the first field in which two different header blocks differ; of the checksum last."""
     different = [name for name, _ in FIELDS if field(block, name) != field(expected, name)]
     return next((name for name in different if name != "chksum"), different[0])
 

@@ -61,7 +61,7 @@ class TarSource(Source):
         return True
 
     def _list(self, limits: Limits, findings: Findings) -> None:
-        """Every member up to the two blocks of zeros; :class:`RefusedError` at the first byte that we would not write."""
+        """Every member up to the two blocks of zeros; :class:`RefusedError` at what we would not write."""
         position = 0
         while True:
             block = self._stream.read(tar.BLOCK)
