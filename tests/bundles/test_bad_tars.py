@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from sample_archives import TARS, gzip_of, packed, put, sealed, tar_of, tar_of_folder, written, zeros_bundle
-from sample_release import rewrite
+from sample_release import reseal
 
 from solbench.cli import run
 from solbench.release import gz, tar
@@ -407,10 +407,11 @@ def test_a_machine_whose_zlib_codes_otherwise_says_what_to_do(
 
 
 def test_another_coding_does_not_hide_what_is_bad(folder: Path, tmp_path: Path) -> None:
-    rewrite(folder, "scores", "cpu/fast", lambda value: {**value, "s": 0.9})
+    (folder / "site" / "index.html").write_bytes(b"<p>better numbers")
+    reseal(folder)
     plain = tar_of_folder(folder)
     result = judged(tmp_path, framed(deflated(plain, level=9), plain))
-    assert [error.code for error in result.errors] == ["archive-compression", "score-mismatch"]
+    assert [error.code for error in result.errors] == ["archive-compression", "digest-mismatch"]
     assert result.exit_code == 1
 
 
