@@ -17,6 +17,7 @@ from typing import Any
 
 from solbench import canonical
 from solbench.model.trace import SetHeader
+from solbench.score.records import origin_of
 from solbench.store import Store
 
 # Whose version can change an artifact, or the bytes of a page.
@@ -53,26 +54,27 @@ def predicate(checkout: Path, root: Path, store: Store) -> dict[str, Any]:
 def measured(store: Store) -> list[dict[str, Any]]:
     """A descriptor of the header of every measurement set of the release, by target and name.
 
-    Its annotations repeat what the header says: target, device, protocol, harness and environment.
+    Annotations: whose word it is, and what the header says of target, device, protocol, harness and environment.
     """
     found = []
     for name, descriptor, artifact in store.items("timings", "measurement-set"):
         header = SetHeader.load({key: value for key, value in artifact.items() if key != "kind"}, f"timings: {name}")
-        model = header.device.get("model") or header.device.get("name")
+        set_name = name.removesuffix("/header")
         annotations = {
             "target": header.target,
-            "device": model,
+            "origin": origin_of(set_name, header.target),
+            "device": header.device.get("name") or header.device.get("model"),
             "protocol": header.protocol.as_dict(),
             "harness": header.harness,
             "environment": header.environment,
         }
         described = {
-            "name": name.removesuffix("/header"),
+            "name": set_name,
             "digest": {"blake3": descriptor.digest.removeprefix("blake3:")},
             "mediaType": "application/json",
             "annotations": {key: value for key, value in annotations.items() if value is not None},
         }
-        found.append((header.target, name, described))
+        found.append((header.target, set_name, described))
     return [described for _, _, described in sorted(found, key=lambda one: one[:2])]
 
 
