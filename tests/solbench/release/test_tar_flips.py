@@ -117,18 +117,18 @@ def expected(path: Path, offset: int, mask: int) -> int:
 
 
 @pytest.mark.slow
-def test_every_byte_of_the_structure_and_every_seventh_of_the_rest(tar_file: Path) -> None:
+def test_every_byte_of_the_structure_and_some_of_the_rest(tar_file: Path) -> None:
     for name, part in regions(tar_file):
-        step = 7 if name.startswith("content") else 1
+        step = 31 if name.startswith("content") else 1
         for offset in part[::step]:
             assert flipped(tar_file, offset, 1 << offset % 8) == 1, (name, offset)
     assert verify(tar_file).exit_code == 0
 
 
 @pytest.mark.slow
-def test_every_byte_of_a_gzip(gz_file: Path) -> None:
+def test_every_fifth_byte_of_a_gzip(gz_file: Path) -> None:
     size = gz_file.stat().st_size
-    for offset in range(size):
+    for offset in range(0, size, 5):
         mask = 1 << offset % 8
         code = flipped(gz_file, offset, mask)
         assert code == (expected(gz_file, offset, mask) if offset >= 2 else code)
