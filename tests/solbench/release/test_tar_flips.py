@@ -126,13 +126,11 @@ def test_every_byte_of_the_structure_and_some_of_the_rest(tar_file: Path) -> Non
 
 
 @pytest.mark.slow
-def test_every_fifth_byte_of_a_gzip(gz_file: Path) -> None:
+def test_every_fifth_byte_of_compressed_data(gz_file: Path) -> None:
     size = gz_file.stat().st_size
-    for offset in range(0, size, 5):
+    for offset in range(len(gz.HEADER), size - gz.TRAILER.size, 5):
         mask = 1 << offset % 8
-        code = flipped(gz_file, offset, mask)
-        assert code == (expected(gz_file, offset, mask) if offset >= 2 else code)
-        assert code in (1, 3, 4), offset
+        assert flipped(gz_file, offset, mask) == expected(gz_file, offset, mask), offset
     assert verify(gz_file).exit_code == 0
 
 
