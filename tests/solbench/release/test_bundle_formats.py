@@ -13,6 +13,7 @@ import sys
 import tarfile
 import tracemalloc
 import zipfile
+import zlib
 from pathlib import Path
 
 import pytest
@@ -204,8 +205,6 @@ def test_two_builds_in_different_surroundings(tmp_path: Path) -> None:
 
 def test_the_bytes_of_today(sample: Path, tmp_path: Path) -> None:
     """A gzip file of ours begins like this, and holds what Python's zlib makes of the tar at level 6."""
-    import zlib
-
     plain = written(sample, tmp_path / "x.tar", "tar").read_bytes()
     data = written(sample, tmp_path / "x.tar.gz", "tar.gz").read_bytes()
     coder = zlib.compressobj(6, zlib.DEFLATED, -15, 8)
