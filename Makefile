@@ -56,4 +56,4 @@ lint: $(STAMP)
 
 clean:
 	@chmod -R u+w local store 2>/dev/null || true
-	rm -rf $(VENV) local .solbench site store/*/ release/*.zip release/*.b3 .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) local .solbench site store/*/ release/*.zip release/*.tar release/*.tar.gz release/*.b3 .mypy_cache .ruff_cache .hypothesis

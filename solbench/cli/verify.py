@@ -20,6 +20,7 @@ _BYTES = click.IntRange(min=1)
 @click.option("--max-manifest", type=_BYTES, default=64 << 20, show_default=True, help="Bytes of one JSON document.")
 @click.option("--max-object", type=_BYTES, default=8 << 30, show_default=True, help="Bytes of one member.")
 @click.option("--max-total", type=_BYTES, default=256 << 30, show_default=True, help="Bytes of all members.")
+@click.option("--max-expansion", type=_BYTES, default=200, show_default=True, help="Times its size, if compressed.")
 def verify(
     bundle: Path,
     expect_root: str | None,
@@ -29,8 +30,9 @@ def verify(
     max_manifest: int,
     max_object: int,
     max_total: int,
+    max_expansion: int,
 ) -> int:
-    """Check the BUNDLE (an archive or a directory): every byte, hash, reference, contract, score and bound.
+    """Check the BUNDLE (zip, tar, tar.gz or a directory): every byte, hash, reference, contract, score and bound.
 
     Needs no GPU and no PyTorch, writes nothing, and runs nothing of the bundle. Exit code: 0 verified, 1 proven bad,
     3 could not decide (unreadable, or beyond a limit), 4 unsupported version.
@@ -40,7 +42,7 @@ def verify(
     from solbench.release.findings import escape
     from solbench.release.source import Limits
 
-    limits = Limits(max_files, max_manifest, max_object, max_total)
+    limits = Limits(max_files, max_manifest, max_object, max_total, max_expansion)
     lines = not as_json and not quiet
     if lines and bundle.is_symlink():
         click.echo(f"{escape(str(bundle))} is a link to {escape(os.path.realpath(bundle))}")

@@ -1,4 +1,4 @@
-"""A release as one file or one directory that anyone can check: the objects, the site, checksums and provenance.
+"""A release as one archive or one directory that anyone can check: the objects, the site, checksums and provenance.
 
 Members: ``release.json`` (the bytes of the release object), ``objects/<2 hex>/<62 hex>`` for everything reachable from
 it, ``site/**`` and ``site.json`` where there is a site, ``provenance.json``, and ``SHA256SUMS`` and ``B3SUMS`` over all
@@ -15,13 +15,13 @@ import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, Literal
 
 from blake3 import blake3
 
 from solbench import canonical
 from solbench.errors import InputError, IntegrityError
-from solbench.release import archive, paths, references
+from solbench.release import archive, gz, paths, references, tar
 from solbench.store import RAW_KINDS, Descriptor, Store, check, decode
 
 STATEMENT_TYPE: Final = "https://in-toto.io/Statement/v1"
@@ -30,6 +30,7 @@ SUMS: Final = ("B3SUMS", "SHA256SUMS")
 _CHUNK = 1 << 20
 
 Content = bytes | Path
+ArchiveFormat = Literal["zip", "tar", "tar.gz"]
 
 
 @dataclass(frozen=True)
@@ -53,47 +54,47 @@ class _Measured:
     blake3: str
 
 
-def write_bundle(store: Store, out: Path, predicate: Mapping[str, Any], site: Path | None = None) -> Bundle:
+def write_bundle(
+    store: Store, out: Path, predicate: Mapping[str, Any], site: Path | None = None, form: ArchiveFormat = "zip"
+) -> Bundle:
     """Write the release of ``store`` to the archive ``out``, whole or not at all, and ``<out>.b3`` beside it.
 
     ``predicate``: who built it, from what and with what; it must be a JSON value that does not change between builds
     that should be identical. ``site``: a rendered site with its ``site.json``. :class:`InputError` where the store or
-    the site is not of one release, or the bundle needs more than the 32-bit fields of a plain ZIP archive.
+    the site is not of one release, or does not fit into the fields of the format.
     """
     root, members = _members(store, predicate, site)
-    entries: list[archive.Member] = []
-    position = 0
-    for name in sorted(members):
-        entry = archive.Member(name.encode(), members[name].size, members[name].crc, position)
-        entries.append(entry)
-        position = entry.end
-    directory = b"".join(archive.central_header(entry) for entry in entries)
-    if len(entries) > archive.MAX_MEMBERS or position + len(directory) > archive.MAX_BYTES:
-        raise InputError(str(out), "too large for one archive; write a directory instead")
     digest = blake3()
+    size = 0
 
     def write(file: BinaryIO) -> None:
-        def put(data: bytes) -> None:
-            digest.update(data)
-            file.write(data)
-
-        for entry in entries:
-            put(archive.local_header(entry))
-            name = entry.name.decode()
-            for piece in _unchanged(name, members[name]):
-                put(piece)
-        put(directory)
-        put(archive.end_record(len(entries), len(directory), position))
+        nonlocal size
+        for piece in _archive(form, members):
+            digest.update(piece)
+            file.write(piece)
+            size += len(piece)
 
     _write_whole(out, write)
     line = f"{digest.hexdigest()}  {out.name}\n"
     _write_whole(out.with_name(out.name + ".b3"), lambda file: file.write(line.encode()))
-    size = position + len(directory) + archive.END.size
-    return Bundle(out, root, len(entries), _objects(members), size, f"blake3:{digest.hexdigest()}")
+    return Bundle(out, root, len(members), _objects(members), size, f"blake3:{digest.hexdigest()}")
+
+
+def _archive(form: ArchiveFormat, members: Mapping[str, _Measured]) -> Iterator[bytes]:
+    """The bytes of the archive; that all of it fits is known before the first of them."""
+    names = sorted(members)
+    if form == "zip":
+        layout = archive.laid_out((name.encode(), members[name].size, members[name].crc) for name in names)
+        return archive.pieces(layout, (_unchanged(name, members[name]) for name in names))
+    for name in names:
+        tar.header(name.encode(), members[name].size)
+    plain = tar.pieces((name.encode(), members[name].size, _unchanged(name, members[name])) for name in names)
+    return plain if form == "tar" else gz.pack(plain)
 
 
 def write_directory(store: Store, out: Path, predicate: Mapping[str, Any], site: Path | None = None) -> Bundle:
-    """As :func:`write_bundle`, into a directory ``out`` that must not exist yet."""
+    """As :func:`write_bundle`, into a directory ``out`` that must not exist yet. Modes are 0755 and 0644, whatever the
+    umask."""
     if os.path.lexists(out):
         raise InputError(str(out), "exists; name another directory")
     root, members = _members(store, predicate, site)
@@ -107,7 +108,8 @@ def write_directory(store: Store, out: Path, predicate: Mapping[str, Any], site:
                 for piece in _unchanged(name, member):
                     file.write(piece)
             path.chmod(0o644)
-        temporary.chmod(0o755)
+        for folder in (temporary, *(path for path in temporary.rglob("*") if path.is_dir())):
+            folder.chmod(0o755)
         os.rename(temporary, out)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)

@@ -11,10 +11,14 @@ EXIT_CODES: Final[dict[str, int]] = {"verified": 0, "bad": 1, "undecided": 3, "u
 # In the order in which they are run; each is a line of the report.
 LEVELS: Final = ("safety", "hashes", "closure", "schemas", "scores", "bounds", "code", "readiness", "site")
 
-# Codes that leave the question open: something outside the data, or a limit that a flag raises.
+# Codes that leave the question open: something outside the data, a limit that a flag raises, another coding of the
+# very bytes that we would write.
 UNDECIDED: Final = frozenset(
-    {"io-error", "io-changed", "limit-files", "limit-object", "limit-manifest", "limit-total", "cannot-recompute"}
-)
+    {
+        "io-error", "io-changed", "limit-files", "limit-object", "limit-manifest", "limit-total", "limit-expansion",
+        "archive-compression", "cannot-recompute",
+    }
+)  # fmt: skip
 # Codes for what is well-formed but not known here.
 UNSUPPORTED: Final = frozenset({"unsupported", "version", "algorithm-unknown"})
 

@@ -1,4 +1,11 @@
-"""Who built a bundle, from what, with what: a statement that names the root and travels beside it, never inside it."""
+"""Who built a bundle, from what, with what, and what was measured where: a statement that names the root and travels
+beside it, never inside it.
+
+The shape is SLSA provenance v1 (https://slsa.dev/spec/v1.1/provenance) in an in-toto statement.
+``resolvedDependencies``: the source, and the files that say what is built. ``byproducts``: the measurement sets, the
+one thing that was made on some device and that nobody can reproduce from the source; they are no
+``internalParameters``, which are plain inputs, without digests. What is not known is left out.
+"""
 
 from __future__ import annotations
 
@@ -9,34 +16,66 @@ from pathlib import Path
 from typing import Any
 
 from solbench import canonical
+from solbench.model.trace import SetHeader
+from solbench.score.records import origin_of
+from solbench.store import Store
 
 # Whose version can change an artifact, or the bytes of a page.
 _TOOLS = ("solbench", "torch", "triton", "numpy", "opt_einsum", "blake3", "rfc8785", "pydantic", "jinja2", "pygments")
 BUILD_TYPE = "https://solbench.dev/build/dvc-repro/v1"
 
 
-def predicate(checkout: Path, root: Path) -> dict[str, Any]:
-    """SLSA-shaped predicate: source revision, parameters, lock and tool versions. No time, host or path.
+def predicate(checkout: Path, root: Path, store: Store) -> dict[str, Any]:
+    """What stands in the statement about a release. No time, host or path.
 
-    ``checkout`` holds the source, ``root`` is the DVC root that was rebuilt. The revision is null outside git, and
-    ``clean`` null with it.
+    ``checkout`` holds the source, ``root`` is the DVC root that was rebuilt, ``store`` what it built. Outside git there
+    is no source among the dependencies, and no ``source_clean``.
     """
     revision, clean = _revision(checkout)
     files = {name: _digest(root / name) for name in ("dvc.yaml", "dvc.lock", "params.yaml")}
+    source = [{"name": "source", "digest": {"gitCommit": revision}}] if revision is not None else []
     return {
         "buildDefinition": {
             "buildType": BUILD_TYPE,
             "externalParameters": {"release": "local" if root.name == "local" else "published"},
-            "internalParameters": {"source_clean": clean},
+            "internalParameters": {"source_clean": clean} if clean is not None else {},
             "resolvedDependencies": [
-                {"name": "source", "digest": {"gitCommit": revision}},
+                *source,
                 *({"name": name, "digest": {"blake3": digest}} for name, digest in files.items() if digest),
             ],
         },
         "runDetails": {
             "builder": {"id": "https://solbench.dev/builder/local/v1", "version": _versions()},
+            "byproducts": measured(store),
         },
     }
+
+
+def measured(store: Store) -> list[dict[str, Any]]:
+    """A descriptor of the header of every measurement set of the release, by target and name.
+
+    Annotations: whose word it is, and what the header says of target, device, protocol, harness and environment.
+    """
+    found = []
+    for name, descriptor, artifact in store.items("timings", "measurement-set"):
+        header = SetHeader.load({key: value for key, value in artifact.items() if key != "kind"}, f"timings: {name}")
+        set_name = name.removesuffix("/header")
+        annotations = {
+            "target": header.target,
+            "origin": origin_of(set_name, header.target),
+            "device": header.device.get("name") or header.device.get("model"),
+            "protocol": header.protocol.as_dict(),
+            "harness": header.harness,
+            "environment": header.environment,
+        }
+        described = {
+            "name": set_name,
+            "digest": {"blake3": descriptor.digest.removeprefix("blake3:")},
+            "mediaType": "application/json",
+            "annotations": {key: value for key, value in annotations.items() if value is not None},
+        }
+        found.append((header.target, set_name, described))
+    return [described for _, _, described in sorted(found, key=lambda one: one[:2])]
 
 
 def _revision(checkout: Path) -> tuple[str | None, bool | None]:

@@ -1,60 +1,30 @@
-"""Read-only access to a bundle's members: an archive or a directory, never extracted, never through a link.
-
-Nothing is written, mapped or followed. What cannot be read is a finding; what changes while being read as well.
-"""
+"""Opens a bundle: what it is is told by its first bytes, never by its name. Here also: a bundle as a directory."""
 
 from __future__ import annotations
 
-import itertools
 import os
 import stat
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from solbench.release import archive, paths
+from solbench.release import gz, paths, tar
 from solbench.release.findings import Findings
+from solbench.release.members import CHUNK, ChangedError, Limits, Source, accept, check_names
+from solbench.release.plain import PlainFile
+from solbench.release.tar_source import TarSource
+from solbench.release.zip_source import SIGNATURES, ZipSource
 
-CHUNK: Final = 1 << 20
-_OTHER_FORMATS = (
-    (0, b"\x1f\x8b", "gzip"), (0, b"\x28\xb5\x2f\xfd", "Zstandard"), (0, b"\xfd7zXZ\0", "xz"), (257, b"ustar", "tar"),
-)  # fmt: skip
+# What the levels of verification and the store tools need of a bundle.
+__all__ = ["ChangedError", "DirectorySource", "Limits", "Source", "open_source", "whole"]
+
+_FORMATS: Final = "a ZIP archive, a tar archive, one in gzip, or a directory"
+_OTHER_FORMATS: Final = {
+    b"\x28\xb5\x2f\xfd": "Zstandard", b"\xfd7zXZ\0": "xz", b"BZh": "bzip2", b"LZIP": "lzip", b"\x1f\x9d": "compress",
+    b"7z\xbc\xaf\x27\x1c": "7z", b"Rar!\x1a\x07": "RAR", b"\x04\x22\x4d\x18": "LZ4",
+}  # fmt: skip
 _OPEN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What a verifier is willing to read; beyond it the verdict is "could not decide". Bytes."""
-
-    files: int = 200_000
-    manifest_bytes: int = 64 << 20
-    object_bytes: int = 8 << 30
-    total_bytes: int = 256 << 30
-
-
-class ChangedError(OSError):
-    """A member is not what it was when the bundle was opened."""
-
-
-class Source(ABC):
-    """``sizes``: bytes of every member with a safe name; ``crcs``: stated CRC-32, where the container has them."""
-
-    def __init__(self) -> None:
-        self.sizes: dict[str, int] = {}
-        self.crcs: dict[str, int] = {}
-
-    @abstractmethod
-    def chunks(self, name: str) -> Iterator[bytes]:
-        """The bytes of a member, a piece at a time; :class:`OSError` where that fails."""
-
-    @abstractmethod
-    def close(self) -> None: ...
-
-    def read(self, name: str) -> bytes:
-        return b"".join(self.chunks(name))
 
 
 def open_source(path: Path, limits: Limits, findings: Findings) -> Source | None:
@@ -73,8 +43,7 @@ def open_source(path: Path, limits: Limits, findings: Findings) -> Source | None
         if stat.S_ISDIR(status.st_mode):
             source = DirectorySource(handle, limits, findings)
         elif stat.S_ISREG(status.st_mode):
-            listed = ArchiveSource(handle, status.st_size)
-            source = listed if listed.examine(limits, findings) else None
+            source = _open_archive(handle, status.st_size, limits, findings)
         else:
             findings.add("safety", "fs-type", ".", "a directory or a file", _file_type(status.st_mode))
     except OSError as error:
@@ -83,6 +52,26 @@ def open_source(path: Path, limits: Limits, findings: Findings) -> Source | None
         if source is None:
             os.close(handle)
     return source
+
+
+def _open_archive(handle: int, size: int, limits: Limits, findings: Findings) -> Source | None:
+    file = PlainFile(handle, size)
+    start = file.at(0, tar.BLOCK)
+    listed: ZipSource | TarSource
+    if start.startswith(SIGNATURES):
+        listed = ZipSource(file)
+    elif tar.field(start, "magic").startswith(b"ustar"):
+        listed = TarSource(file)
+    elif start.startswith(gz.MAGIC):
+        # Headers and padding of as many members as may be, so that the members' own bytes meet their limit first.
+        most = limits.total_bytes + 2 * tar.BLOCK * (limits.files + 1)
+        listed = TarSource(gz.Unpacked(file, most, limits.expansion))
+    else:
+        other = next((name for magic, name in _OTHER_FORMATS.items() if start.startswith(magic)), None)
+        code = "unsupported" if other else "archive-structure"
+        findings.add("safety", code, ".", _FORMATS, other or f"begins with {start[:4]!r}")
+        return None
+    return listed if listed.examine(limits, findings) else None
 
 
 def whole(handle: int, size: int) -> Iterator[bytes]:
@@ -107,7 +96,7 @@ class DirectorySource(Source):
         self._folder: tuple[str, int] | None = None
         self._names: list[str] = []
         self._walk(handle, "", limits, findings)
-        _check_names(self._names, findings)
+        check_names(self._names, findings)
 
     def _walk(self, folder: int, prefix: str, limits: Limits, findings: Findings) -> None:
         with os.scandir(folder) as iterator:
@@ -136,7 +125,7 @@ class DirectorySource(Source):
                 continue
             self._names.append(name)
             if stat.S_ISREG(status.st_mode):
-                if _accept(name, findings):
+                if accept(name, findings):
                     self.sizes[name] = status.st_size
             else:
                 code = "fs-symlink" if stat.S_ISLNK(status.st_mode) else "fs-type"
@@ -173,174 +162,6 @@ class DirectorySource(Source):
         if self._folder is not None:
             os.close(self._folder[1])
         os.close(self._root)
-
-
-class ArchiveSource(Source):
-    """A bundle as a ZIP archive of the one layout in :mod:`solbench.release.archive`."""
-
-    def __init__(self, handle: int, size: int) -> None:
-        super().__init__()
-        self._handle = handle
-        self._size = size
-        self._members: dict[str, archive.Member] = {}
-
-    def examine(self, limits: Limits, findings: Findings) -> bool:
-        """Account for every byte; False where the members cannot be listed."""
-        directory = self._directory(limits, findings)
-        if directory is None:
-            return False
-        members, problem = _parse_directory(directory)
-        names = [_decode(member.name) for member in members]
-        for name, member in zip(names, members, strict=True):
-            if name in self._members:
-                findings.add("safety", "duplicate-entry", name)
-            elif _accept(name, findings):
-                self._members[name] = member
-                self.sizes[name] = member.size
-                self.crcs[name] = member.crc
-        for before, after in itertools.pairwise(members):
-            if after.name < before.name:
-                findings.add("safety", "unsorted", _decode(after.name), found=f"after {_decode(before.name)}")
-        _check_names(names, findings)
-        if problem is None:
-            problem = self._account(members, self._size - archive.END.size - len(directory))
-        if problem is not None:
-            findings.add("safety", *(self._unsupported(directory) or problem))
-        # Members that overlap or lie outside are not read: with a broken structure nothing more can be said.
-        return problem is None
-
-    def _directory(self, limits: Limits, findings: Findings) -> bytes | None:
-        """The central directory, once the end record is what we would write."""
-        size = self._size
-        tail = self._at(max(size - archive.END.size, 0), min(archive.END.size, size))
-        start = self._at(0, min(4, size))
-        other = next((name for at, magic, name in _OTHER_FORMATS if self._at(at, len(magic)) == magic), None)
-        if other is not None:
-            findings.add("safety", "unsupported", ".", "a ZIP archive or a directory", other)
-            return None
-        if start not in (archive.LOCAL_SIGNATURE, archive.END_SIGNATURE):
-            findings.add("safety", "archive-structure", ".", "a ZIP archive", f"begins with {start!r}")
-            return None
-        if len(tail) < archive.END.size or not tail.startswith(archive.END_SIGNATURE):
-            findings.add("safety", "archive-structure", ".", "an end record in the last 22 bytes")
-            return None
-        fields = archive.END.unpack(tail)
-        count, directory_bytes, offset = fields[4], fields[5], fields[6]
-        if tail != archive.end_record(count, directory_bytes, offset):
-            findings.add("safety", "archive-structure", ".", "our end record", "other values in its fields")
-            return None
-        if offset + directory_bytes + archive.END.size != size:
-            found = f"{offset} + {directory_bytes} + {archive.END.size} bytes of {size}"
-            findings.add("safety", "archive-structure", ".", "members, directory and end record, no gap", found)
-            return None
-        if count > limits.files:
-            findings.add("safety", "limit-files", ".", limits.files, count)
-            return None
-        if directory_bytes > limits.manifest_bytes:
-            findings.add("safety", "limit-manifest", ".", limits.manifest_bytes, directory_bytes)
-            return None
-        directory = self._at(offset, directory_bytes)
-        if len(_parse_directory(directory)[0]) != count:
-            findings.add("safety", "archive-structure", ".", f"{count} members in the central directory")
-        return directory
-
-    def _account(self, members: list[archive.Member], end: int) -> tuple[str, str, object, object] | None:
-        """(code, path, expected, found) of the first byte before ``end`` that we would not have written there."""
-        position = 0
-        for member in members:
-            name = _decode(member.name)
-            if member.offset != position:
-                return "archive-structure", name, f"local header at {position}", member.offset
-            expected = archive.local_header(member)
-            if self._at(position, len(expected)) != expected:
-                return "archive-structure", name, "our local header", f"other bytes at {position}"
-            position = member.end
-            if position > end:
-                return "archive-structure", name, f"at most {end} bytes of members", position
-        return None if position == end else ("archive-structure", ".", f"members up to {end}", position)
-
-    def _unsupported(self, directory: bytes) -> tuple[str, str, object, object] | None:
-        """The first member that is encrypted or compressed, where both of its headers say so: another archive."""
-        position = 0
-        while position + archive.CENTRAL.size <= len(directory):
-            fields = archive.CENTRAL.unpack_from(directory, position)
-            local = self._at(fields[16], archive.LOCAL.size)
-            if (fields[3] & 1 or fields[4]) and len(local) == archive.LOCAL.size:
-                flags, method = archive.LOCAL.unpack(local)[2:4]
-                if local.startswith(archive.LOCAL_SIGNATURE) and (flags, method) == (fields[3], fields[4]):
-                    start = position + archive.CENTRAL.size
-                    name = _decode(directory[start : start + fields[10]])
-                    return "unsupported", name, "stored members", f"flags {flags:#x}, method {method}"
-            position += archive.CENTRAL.size + fields[10] + fields[11] + fields[12]
-        return None
-
-    def _at(self, offset: int, size: int) -> bytes:
-        pieces = []
-        while size > 0:
-            piece = os.pread(self._handle, min(size, CHUNK), offset)
-            if not piece:
-                break
-            pieces.append(piece)
-            offset += len(piece)
-            size -= len(piece)
-        return b"".join(pieces)
-
-    def chunks(self, name: str) -> Iterator[bytes]:
-        member = self._members[name]
-        offset, left = member.data_offset, member.size
-        while left:
-            piece = os.pread(self._handle, min(CHUNK, left), offset)
-            if not piece:
-                raise ChangedError(0, "shrank while it was read")
-            offset += len(piece)
-            left -= len(piece)
-            yield piece
-
-    def close(self) -> None:
-        os.close(self._handle)
-
-
-def _parse_directory(data: bytes) -> tuple[list[archive.Member], tuple[str, str, object, object] | None]:
-    """Members of a central directory, and the first thing in it that we would not have written."""
-    members: list[archive.Member] = []
-    problem: tuple[str, str, object, object] | None = None
-    position = 0
-    while position < len(data):
-        header = data[position : position + archive.CENTRAL.size]
-        if len(header) < archive.CENTRAL.size or not header.startswith(archive.CENTRAL_SIGNATURE):
-            return members, problem or ("archive-structure", ".", "a directory entry", f"other bytes at {position}")
-        fields = archive.CENTRAL.unpack(header)
-        flags, method, crc, size = fields[3], fields[4], fields[7], fields[9]
-        name_bytes, extra_bytes, comment_bytes, offset = fields[10], fields[11], fields[12], fields[16]
-        start = position + archive.CENTRAL.size
-        member = archive.Member(data[start : start + name_bytes], size, crc, offset)
-        end = start + name_bytes + extra_bytes + comment_bytes
-        if problem is None and data[position:end] != archive.central_header(member):
-            shown = f"flags {flags:#x}, method {method}, {extra_bytes} extra and {comment_bytes} comment bytes"
-            problem = ("archive-structure", _decode(member.name), "our directory entry", shown)
-        members.append(member)
-        position = end
-    return members, problem
-
-
-def _decode(name: bytes) -> str:
-    return name.decode("utf-8", "surrogateescape")
-
-
-def _accept(name: str, findings: Findings) -> bool:
-    """Whether a member with this name may be read on; its problems are recorded."""
-    codes = list(paths.problems_of(name))
-    if not codes:
-        misplaced = paths.misplaced(name)
-        codes = [misplaced] if misplaced else []
-    for code in codes:
-        findings.add("safety", code, name)
-    return not codes
-
-
-def _check_names(names: list[str], findings: Findings) -> None:
-    for code, name in paths.clashes(names):
-        findings.add("safety", code, name)
 
 
 def _file_type(mode: int) -> str:

@@ -172,7 +172,8 @@ def _safety_note(path: Path, source: Source | None) -> str:
     count = len(source.sizes)
     if os.path.isdir(path):
         return f"{count} files, no link, nothing that we would not write"
-    return f"{count} members, every byte of the archive accounted for"
+    bytes_of_it = "every byte of the archive accounted for" if source.accounted else "compressed in another way"
+    return f"{count} members, {bytes_of_it}"
 
 
 def _expected_root(text: str | None) -> str | None:
