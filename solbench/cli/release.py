@@ -5,12 +5,13 @@ from __future__ import annotations
 import click
 
 from solbench.cli.release_measurements import add_measurements
+from solbench.cli.release_seal import seal
 
 
 @click.group()
 def release() -> None:
-    """Put measurements into a release."""
+    """Put measurements into a release, and seal it."""
 
 
-for _command in (add_measurements,):
+for _command in (add_measurements, seal):
     release.add_command(_command)

@@ -31,9 +31,9 @@ def predicate(checkout: Path, root: Path, store: Store) -> dict[str, Any]:
     ``checkout`` holds the source, ``root`` is the DVC root that was rebuilt, ``store`` what it built. Outside git there
     is no source among the dependencies, and no ``source_clean``.
     """
-    revision, clean = _revision(checkout)
+    commit, clean = revision(checkout)
     files = {name: _digest(root / name) for name in ("dvc.yaml", "dvc.lock", "params.yaml")}
-    source = [{"name": "source", "digest": {"gitCommit": revision}}] if revision is not None else []
+    source = [{"name": "source", "digest": {"gitCommit": commit}}] if commit is not None else []
     return {
         "buildDefinition": {
             "buildType": BUILD_TYPE,
@@ -78,7 +78,9 @@ def measured(store: Store) -> list[dict[str, Any]]:
     return [described for _, _, described in sorted(found, key=lambda one: one[:2])]
 
 
-def _revision(checkout: Path) -> tuple[str | None, bool | None]:
+def revision(checkout: Path) -> tuple[str | None, bool | None]:
+    """Commit of the checkout, and whether nothing differs from it; null outside git."""
+
     def git(*arguments: str) -> str | None:
         try:
             done = subprocess.run(
@@ -92,11 +94,11 @@ def _revision(checkout: Path) -> tuple[str | None, bool | None]:
             return None
         return done.stdout
 
-    revision = git("rev-parse", "HEAD")
+    commit = git("rev-parse", "HEAD")
     status = git("status", "--porcelain")
-    if revision is None or status is None:
+    if commit is None or status is None:
         return None, None
-    return revision.strip(), status == ""
+    return commit.strip(), status == ""
 
 
 def _versions() -> dict[str, str]:

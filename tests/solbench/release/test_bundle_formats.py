@@ -22,7 +22,7 @@ from blake3 import blake3
 from sample_archives import written
 
 from solbench.cli import run
-from solbench.cli.bundle import _format
+from solbench.cli.bundle import format_of
 from solbench.errors import InputError, IntegrityError
 from solbench.release import archive, bundle, gz, tar
 from solbench.release.verify import verify
@@ -340,10 +340,10 @@ def test_memory_does_not_grow_with_the_members(sample: Path, tmp_path: Path, for
 def test_which_format(stated: str | None, output: str | None, form: str | None) -> None:
     path = None if output is None else Path("somewhere.tar") / output
     if form is not None:
-        assert _format(stated, path) == form
+        assert format_of(stated, path) == form
     else:
         with pytest.raises(InputError, match="--format"):
-            _format(stated, path)
+            format_of(stated, path)
 
 
 def test_a_contradiction_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
