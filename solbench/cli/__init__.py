@@ -37,6 +37,7 @@ VERBS = {
     "bundle": "Write a release as one archive that anyone can verify.",
     "pull": "Fetch artifacts from a DVC remote, checked before they land.",
     "push": "Send artifacts to a DVC remote and check that all arrived.",
+    "remote": "Ask a DVC remote whether every object is there.",
     "stage": "Run one stage of the pipeline (called by dvc.yaml).",
 }
 

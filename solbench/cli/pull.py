@@ -13,9 +13,11 @@ import click
 def pull(root: Path, remote: str | None) -> None:
     """Fetch the artifacts that dvc.lock names, checked before they land.
 
-    Directory listings are checked before anything is written, files as they arrive, and at the end every object
-    against the indexes in git. A second pull goes on where the first stopped.
+    Each object is fetched up to the size that git states, hashed, and only then put into DVC's cache; DVC checks out
+    what is there. At the end every file is read once more. A second pull goes on where the first stopped. Exit code: 1
+    something is missing, altered or does not belong here, 3 the remote could not be asked.
     """
-    from solbench import remote as remotes
+    from solbench.cli.remote import progress
+    from solbench.remotes import pull as pulling
 
-    click.echo(remotes.pull(root, remote))
+    click.echo(pulling.pull(root, remote, progress()))
