@@ -60,6 +60,8 @@ def open_remote(workspace: Workspace, name: str | None) -> tuple[Remote, Folder]
         raise UnsupportedError(
             f"remote {name}: DVC's plugin for {error.protocol} is not installed; run `pip install dvc-{error.protocol}`"
         ) from None
+    except ImportError as error:
+        raise UnsupportedError(f"remote {name}: {error}; `pip install` it here") from None
     except (DvcException, FileSystemConfigError) as error:
         raise InputError(f"remote {name or 'of ' + where}", str(error)) from None
     except failures() as error:
