@@ -139,8 +139,7 @@ class Folder:
 
     def sweep(self) -> None:
         """Remove what this workspace left unfinished."""
-        if self._unfinished.is_dir():
-            shutil.rmtree(self._unfinished, ignore_errors=True)
+        shutil.rmtree(self._unfinished, ignore_errors=True)
 
     def require(self) -> None:
         """:class:`UndecidedError` where the folder itself is not there."""

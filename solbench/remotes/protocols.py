@@ -134,8 +134,9 @@ class _NoHeadError(UndecidedError):
 
 def redirected(address: str, location: str, wanted: Wanted) -> str:
     """Where a redirect leads; :class:`UndecidedError` unless to the same host and port, or from HTTP to its HTTPS."""
-    target = urljoin(address, location)
+    target = location
     try:
+        target = urljoin(address, location)
         old, new = urlsplit(address), urlsplit(target)
         same = _origin(old) == _origin(new)
         safer = old.scheme == "http" and new.scheme == "https" and old.hostname == new.hostname

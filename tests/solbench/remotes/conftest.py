@@ -30,7 +30,8 @@ stage, store = sys.argv[1], Path("store")
 if stage == "corpus":
     with stage_output(store, stage) as out:
         for number in range(120):
-            out.put("problem-%d" % number, "definition", {{"schema": "x.v1", "number": number, "text": "word " * number}})
+            value = {{"schema": "x.v1", "number": number, "text": "word " * number}}
+            out.put("problem-%d" % number, "definition", value)
 elif stage == "code":
     with stage_output(store, stage) as out:
         out.put_bytes("empty", "code-object", b"")
@@ -128,16 +129,17 @@ class Checkout:
 
 @pytest.fixture(scope="session")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
-    """The checkout that was rebuilt by DVC and pushed by DVC; not to be changed."""
+    """The checkout that was rebuilt by DVC, and a remote with all of it; not to be changed."""
     top = tmp_path_factory.mktemp("made")
     root = top / "checkout"
     (root / "problems").mkdir(parents=True)
-    assert pipeline.run_dvc(root, root, "init", "-q", "--no-scm") == 0
+    (root / ".dvc").mkdir()
     checkout = Checkout(root, top / "remote")
     (root / "make.py").write_text(MAKE.format(root=ROOT))
     (root / "dvc.yaml").write_text(STAGES.format(python=sys.executable))
     assert checkout.dvc("repro", "-q") == 0
-    assert checkout.dvc("push", "-q") == 0
+    # What a push makes (test_remote_push.py): a remote is laid out as the cache is.
+    shutil.copytree(checkout.cache, checkout.objects)
     return checkout
 
 
@@ -165,7 +167,7 @@ def fresh_clone(made: Checkout, root: Path, folder: Path) -> Checkout:
 
 
 class Server:
-    """Serves a folder on loopback; ``rules`` maps the end of a path, or "" for all, to a handler that answers instead."""
+    """Serves a folder on loopback; ``rules``: by the end of a path, "" for all, what answers instead."""
 
     def __init__(self, folder: Path) -> None:
         self.rules: dict[str, Callable[[BaseHTTPRequestHandler], None]] = {}
@@ -190,6 +192,7 @@ class Server:
 
         class Quiet(ThreadingHTTPServer):
             daemon_threads = True
+            request_queue_size = 64
 
             def handle_error(self, *_: object) -> None:
                 """Clients that hang up are the point of many tests."""
@@ -225,3 +228,9 @@ def serve() -> Iterator[Callable[[Path], Server]]:
     yield start
     for server in servers:
         server.close()
+
+
+@pytest.fixture
+def clone_of(made: Checkout, tmp_path: Path) -> Callable[[Checkout], Checkout]:
+    """Another clone, without objects, of a checkout's remote."""
+    return lambda checkout: fresh_clone(made, tmp_path / "another", checkout.folder)

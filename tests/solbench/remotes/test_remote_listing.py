@@ -86,7 +86,7 @@ def test_something_else_than_a_listing(entries, why):
 def test_the_number_of_files_is_that_of_the_lock():
     entries = [entry("a"), entry("b")]
     assert len(parse_listing(*listing(entries, 2))) == 2
-    with pytest.raises(IntegrityError, match="2 files; dvc.lock says 3"):
+    with pytest.raises(IntegrityError, match=r"2 files; dvc\.lock says 3"):
         parse_listing(*listing(entries, 3))
 
 

@@ -158,7 +158,7 @@ def test_an_index_of_another_commit_is_refused(clone, capsys):
 
 
 def test_a_poisoned_cache_is_no_source(made, checkout):
-    """Objects and a listing altered at mode 0444, which DVC takes for proof; their files are gone from the workspace."""
+    """Objects and a listing altered at mode 0444, which DVC takes for proof, and no file of theirs is left here."""
     for path in (some(checkout, "corpus", "problem-50"), "site/page-3.html", "store/code"):
         relative = object_of(checkout, path).relative_to(checkout.objects)
         data = (checkout.cache / relative).read_bytes()
