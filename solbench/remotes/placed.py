@@ -56,7 +56,7 @@ def compare(root: Path, plan: Plan) -> Placed:
     extra += _strays(root, plan)
     seen = {one.path for one in (*right, *damaged)}
     missing = [one for path, one in wanted.items() if path not in seen]
-    return Placed(*(tuple(found) for found in (right, damaged, missing, extra, links, unfinished)))
+    return Placed(tuple(right), tuple(damaged), tuple(missing), tuple(extra), tuple(links), tuple(unfinished))
 
 
 def _below(root: Path, outs: list[str]) -> Iterator[tuple[str, int]]:

@@ -44,13 +44,15 @@ def ask(remote: Remote, wanted: Sequence[Wanted], *, full: bool = False, progres
     silence = 0
 
     def one(item: Wanted) -> Answer:
+        nonlocal silence
         if silence >= _GIVE_UP:
             return Answer(item, "unknown", "not asked for")
-        return _answer(remote, item, full)
+        answer = _answer(remote, item, full)
+        silence = silence + 1 if answer.state == "unknown" else 0
+        return answer
 
     for answer in _each(remote, one, wanted, "asked for", progress):
         answers[answer.wanted] = answer
-        silence = silence + 1 if answer.state == "unknown" else 0
     return [answers[item] for item in wanted]
 
 
