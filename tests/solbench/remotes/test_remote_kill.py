@@ -11,7 +11,7 @@ import sys
 import time
 
 import pytest
-from conftest import ROOT, Checkout, files_below, fresh_clone
+from remote_checkout import ROOT, Checkout, files_below, fresh_clone
 
 PROGRAM = "import sys; from solbench.cli import run; sys.exit(run(sys.argv[1:]))"
 

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, files_below, fresh_clone
+from remote_checkout import ROOT, files_below, fresh_clone
 
 from solbench import store
 from solbench.evaluate import namespaces

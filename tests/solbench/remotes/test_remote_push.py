@@ -6,7 +6,7 @@ import json
 import shutil
 
 import pytest
-from conftest import files_below
+from remote_checkout import files_below
 from test_remote_pull import ALTERATIONS, object_of, place, replace, some
 
 from solbench.remotes.folder import Folder

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from conftest import files_below
+from remote_checkout import files_below
 from test_remote_pull import object_of, place
 
 from solbench.errors import UndecidedError
