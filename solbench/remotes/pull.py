@@ -44,8 +44,8 @@ def pull(root: Path, name: str | None = None, progress: Progress = silent) -> st
                 fetch(remote, cache, lacking, progress)
         except (MissingError, AlteredError) as error:
             raise IntegrityError(
-                f"remote {remote.name}: {error}; nothing was checked out; `solbench remote check --full` names all that "
-                "is wrong, its publisher's `solbench push --full` mends it"
+                f"remote {remote.name}: {error}; nothing was checked out; `solbench remote check --full` names all "
+                "faults, its publisher's `solbench push --full` mends them"
             ) from None
         finally:
             cache.sweep()
