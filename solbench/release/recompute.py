@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from solar.errors import SolarError
-from solbench.errors import InputError, IntegrityError
+from solbench.errors import InputError
 from solbench.model.configuration import Configuration, load_selection
 from solbench.model.definition import Definition
 from solbench.model.workload import Workload
@@ -18,7 +18,7 @@ from solbench.release.findings import Findings
 from solbench.release.root import STAGES, describe
 from solbench.release.schemas import machine, same
 from solbench.score.release import score_sections
-from solbench.store import Descriptor, encode
+from solbench.store import Descriptor
 
 Sections = Mapping[str, Mapping[str, Descriptor]]
 Load = Callable[[str, Descriptor], dict[str, Any]]
@@ -197,11 +197,11 @@ def scores(sections: Sections, load: Load, findings: Findings) -> tuple[int, int
     """Estimates, scores, entries and the release's own counts, derived again; equality is exact. (scores, entries)."""
     try:
         artifacts = score_sections(sections, load)
-        derived = {name: (kind, value, Descriptor.of(kind, encode(kind, value))) for name, kind, value in artifacts}
+        derived = {name: (kind, value) for name, kind, value in artifacts}
     except InputError as error:
         findings.add("scores", "cross-ref", error.where, error.rule)
         return 0, 0
-    except (*_BROKEN, IntegrityError) as error:
+    except _BROKEN as error:
         findings.add("scores", "cannot-recompute", "scores", "scores and entries", f"{type(error).__name__}: {error}")
         return 0, 0
     stated = sections["scores"]
@@ -212,10 +212,10 @@ def scores(sections: Sections, load: Load, findings: Findings) -> tuple[int, int
         elif name not in stated:
             findings.add("scores", "count-mismatch", where, derived[name][0], "nothing")
         else:
-            kind, value, descriptor = derived[name]
-            if descriptor.kind != stated[name].kind:
+            kind, value = derived[name]
+            if kind != stated[name].kind:
                 findings.add("scores", "score-mismatch", where, kind, stated[name].kind)
-            elif descriptor != stated[name]:
+            else:
                 _compare("scores", "score-mismatch", where, value, _body(load("scores", stated[name])), findings)
     kinds = [kind for _, kind, _ in artifacts]
     return kinds.count("score"), kinds.count("entry")
