@@ -47,7 +47,7 @@ from solbench.model.workload import Workload
 from solbench.release import bundle, schemas
 from solbench.release.root import STAGES, describe, section_object
 from solbench.release.source import Limits
-from solbench.score import score_sections
+from solbench.score.release import score_sections
 from solbench.store import Descriptor
 
 TARGET = "cpu"
@@ -172,14 +172,14 @@ class Bench:
             "floor_s": FLOOR_S,
             "clocks": "unlocked",
         }
-        self.put("timings", "full/header", "measurement-set", SetHeader.load(fields, "header").as_dict())
+        self.put("timings", f"{TARGET}/full/header", "measurement-set", SetHeader.load(fields, "header").as_dict())
 
     def record(self, key: str, uuid: str, digests: tuple[str, str], draw: random.Random | None) -> None:
         """A trace of six processes with times from ``draw``, or an omission."""
         fields: dict[str, Any] = {
             "definition": key.rpartition("/")[2], "workload": uuid, "workload_digest": digests[0], "solution": "eager",
         }  # fmt: skip
-        name = f"full/{key}/{uuid}/eager"
+        name = f"{TARGET}/full/{key}/{uuid}/eager"
         if draw is None:
             record = Omission.load({**fields, "reason": "over the budget of this machine"}, name).as_dict()
             self.put("timings", name, "omission", {"schema": "solbench.omission.v1", **record})

@@ -24,8 +24,8 @@ _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _ROUND = bytes.maketrans(b"[{]}", b"(())")
 _STEP = {ord("("): 1, ord(")"): -1}
-# A number that is too long for a double to hold exactly, and some fractions.
-_LONG_INTEGER = re.compile(rb"[0-9]{16}")
+# A number whose integral part is too long for a double to hold exactly.
+_LONG_INTEGER = re.compile(rb"(?<![.0-9])[0-9]{16}")
 _WITH_EXPONENT = re.compile(r"([:,\[])(-?[0-9](?:\.[0-9]+)?e[-+][0-9]+)(?=[,\]}])")
 _BEYOND_BASIC_PLANE = re.compile("[\U00010000-\U0010ffff]")
 _DIGITS_AS_ZERO = bytes.maketrans(b"123456789", b"0" * 9)

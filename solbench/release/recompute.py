@@ -13,8 +13,8 @@ from solbench.errors import InputError
 from solbench.model.configuration import Configuration, load_selection
 from solbench.model.definition import Definition
 from solbench.model.workload import Workload
-from solbench.release import code
-from solbench.release.findings import Findings
+from solbench.release import code, shares
+from solbench.release.findings import Finding, Findings
 from solbench.release.root import STAGES, describe
 from solbench.release.schemas import machine, same
 from solbench.score.release import score_sections
@@ -248,34 +248,50 @@ def _compare(
 
 def bounds(sections: Sections, load: Load, findings: Findings) -> int:
     """Every bound from its IR and its machine model, derived again; equality is exact. Returns their number."""
+    by_workload: dict[str, list[str]] = {}
+    for name, entry in sorted(sections["bounds"].items()):
+        if entry.kind == "bound":
+            by_workload.setdefault(name.rpartition("@")[0], []).append(name)
+    machines: dict[str, Any] = {}
+
+    def derived(workload: str) -> list[list[str | None]]:
+        found = Findings()
+        _bounds_of(workload, by_workload[workload], sections, load, machines, found)
+        return [[each.code, each.path, each.expected, each.found] for each in found.sorted()]
+
+    workloads = list(by_workload)
+    for each in shares.over(workloads, derived, shares.workers_for(len(workloads))):
+        for fields in each:
+            findings.put("bounds", Finding(*fields))
+    return sum(map(len, by_workload.values()))
+
+
+def _bounds_of(
+    workload: str, names: list[str], sections: Sections, load: Load, machines: dict[str, Any], findings: Findings
+) -> None:
+    """The bounds of one workload; ``machines``: models that were read before, by target."""
     from solar import einsum
     from solar.bound import analyse, price
 
-    machines: dict[str, Any] = {}
-    programs: dict[str, Any] = {}
-    derived = 0
-    for name, entry in sorted(sections["bounds"].items()):
-        if entry.kind != "bound":
-            continue
+    program: Any = None
+    for name in names:
         where = f"bounds: {name}"
-        artifact = load("bounds", entry)
-        workload, _, target = name.rpartition("@")
-        derived += 1
+        artifact = load("bounds", sections["bounds"][name])
+        target = name.rpartition("@")[2]
         if artifact["graph"] is None:
             missing = _why_no_graph(workload, sections, load)
             if artifact["reason"] != missing:
                 findings.add("bounds", "bound-mismatch", f"{where}: reason", missing, artifact["reason"])
             continue
-        graph = sections["einsums"][f"{workload}/graph"]
         result: dict[str, Any] | None = None
         reason: str | None = None
         try:
-            if graph.digest not in programs:
-                programs = {graph.digest: analyse(einsum.from_dict(_body(load("einsums", graph))))}
+            if program is None:
+                program = analyse(einsum.from_dict(_body(load("einsums", sections["einsums"][f"{workload}/graph"]))))
             if target not in machines:
                 machines[target] = machine(load("bounds", sections["bounds"][f"hardware/{target}"]))
             rejected = tuple(artifact["rejected_formats"])
-            result = price(programs[graph.digest], machines[target], rejected_formats=rejected)
+            result = price(program, machines[target], rejected_formats=rejected)
         except SolarError as error:
             reason = str(error)
         except _BROKEN as error:
@@ -287,7 +303,6 @@ def bounds(sections: Sections, load: Load, findings: Findings) -> int:
                 findings.add("bounds", "bound-mismatch", where, reason or "a bound", stated)
         elif not same(result, artifact["result"]):
             _compare("bounds", "bound-mismatch", where, result, artifact["result"], findings)
-    return derived
 
 
 def _code(sections: Sections, load: Load, definitions: Definitions) -> Iterator[Problem]:
