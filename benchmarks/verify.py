@@ -22,7 +22,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import os
 import random
 import shutil
 import statistics
@@ -39,7 +38,7 @@ from blake3 import blake3
 
 import solar.bound
 from solar import einsum, graph, hardware
-from solbench import canonical, store
+from solbench import store
 from solbench.model.definition import Definition
 from solbench.model.solution import Solution
 from solbench.model.trace import Omission, SetHeader, Trace
@@ -374,7 +373,9 @@ def measured(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
             for form, path in made(Path(folder), make, archive=archive, directory=directory):
                 yield row(name, form, path, options.repeat)
     if options.published is not None and (not options.case or "published" in options.case):
-        yield row("published", "directory" if options.published.is_dir() else "archive", options.published, options.repeat)
+        yield row(
+            "published", "directory" if options.published.is_dir() else "archive", options.published, options.repeat
+        )
 
 
 def row(name: str, form: str, path: Path, repeat: int) -> dict[str, Any]:

@@ -139,7 +139,7 @@ def _same_as_written(data: bytes) -> tuple[Any, str] | None:
 
     What is written back is the text itself: so no key came twice or out of order, nothing was escaped that need not
     be, and nothing stood between the tokens. Python's form differs from RFC 8785 in long integers, in the order of keys
-    beyond the basic plane, in NaN and infinities, and in the spelling of some floats; those are looked at while reading.
+    beyond the basic plane, in NaN and infinities, and in the spelling of some floats; these are looked at in passing.
     """
     spellings: dict[str, str] = {}
 
@@ -239,7 +239,7 @@ def _depth(data: bytes) -> int:
     if opened <= MAX_DEPTH:
         return opened  # or less, which is as good
     brackets = left = _outside_strings(data).translate(_ROUND, _NOT_BRACKETS)
-    # Each turn takes away the innermost level of every branch, so a well-formed text is gone after as many as its depth.
+    # Each turn takes away the innermost level of every branch: a well-formed text is gone after as many as it is deep.
     for turn in range(MAX_DEPTH + 1):
         if not left:
             return turn

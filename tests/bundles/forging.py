@@ -12,11 +12,11 @@ from typing import Any
 
 from solbench import canonical
 from solbench.release import archive, bundle
-from solbench.store import RAW_KINDS, Descriptor
+from solbench.store import RAW_KINDS
 
 PREDICATE = {"buildDefinition": {"buildType": "forged"}, "runDetails": {"builder": {"id": "forger"}}}
 _HEX = re.compile(r"[0-9a-f]{64}")
-_REFERENCE = {"kind", "digest", "size"}
+REFERENCE = {"kind", "digest", "size"}
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,9 @@ class Forger:
     def of(cls, folder: Path) -> Forger:
         """From a directory bundle."""
         objects = {
-            path.parent.name + path.name: path.read_bytes() for path in (folder / "objects").rglob("*") if path.is_file()
+            path.parent.name + path.name: path.read_bytes()
+            for path in (folder / "objects").rglob("*")
+            if path.is_file()
         }
         root = canonical.digest((folder / "release.json").read_bytes()).removeprefix("blake3:")
         kinds, names = {root: "release"}, {}
@@ -83,7 +85,7 @@ class Forger:
 
 def _renewed(value: Any, replaced: Mapping[str, tuple[str, int]]) -> Any:
     if isinstance(value, dict):
-        if value.keys() == _REFERENCE and str(value["digest"])[7:] in replaced:
+        if value.keys() == REFERENCE and str(value["digest"])[7:] in replaced:
             digest, size = replaced[value["digest"][7:]]
             return {**value, "digest": f"blake3:{digest}", "size": size}
         return {_renewed(key, replaced): _renewed(entry, replaced) for key, entry in value.items()}
@@ -114,7 +116,3 @@ def packed(members: Mapping[str, bytes]) -> bytes:
         position = entry.end
     directory = b"".join(map(archive.central_header, entries))
     return b"".join([*parts, directory, archive.end_record(len(entries), len(directory), position)])
-
-
-def reference_to(data: bytes, kind: str) -> dict[str, Any]:
-    return Descriptor.of(kind, data).as_dict()
