@@ -27,6 +27,8 @@ SITE_SCHEMA: Final = "solbench.site.v1"
 _KEPT_BYTES = 32 << 20
 _PARSED_BYTES = 12 << 20
 _SMALL = 1 << 20
+# A document beyond this has the memory for itself: parsed, it takes more than ten times its size.
+_LARGE = 6 << 20
 # Of the size that a source reads at once.
 _PIECES_AHEAD = 4
 # A page beyond this is checked by its digest only.
@@ -61,6 +63,11 @@ class Contents:
     @property
     def objects(self) -> list[str]:
         return sorted(name for name in self.source.sizes if name.startswith("objects/"))
+
+    def forget(self) -> None:
+        """Make room for a document that needs much of it; what is asked for again is read again."""
+        self._kept, self._parsed = {}, {}
+        self._kept_bytes = self._parsed_bytes = 0
 
     def keep(self, name: str, data: bytes) -> None:
         if len(data) <= _SMALL and self._kept_bytes + len(data) <= _KEPT_BYTES:
@@ -270,6 +277,8 @@ def _artifact(
     if contents.source.sizes[name] > limits.manifest_bytes:
         findings.add("closure", "limit-manifest", name, limits.manifest_bytes, contents.source.sizes[name])
         return None
+    if contents.source.sizes[name] > _LARGE:
+        contents.forget()
     try:
         data = contents.read(name)
         value, text = contents.parse(descriptor.digest, data)
