@@ -31,6 +31,12 @@ def cross_references(sections: Sections, load: Load) -> Iterator[tuple[str, obje
         if entry.kind in ("kernel", *RAW_KINDS):
             if name != f"{entry.kind}/{entry.digest.removeprefix('blake3:')}":
                 yield where, f"{entry.kind}/ and its own digest", name
+            if entry.kind == "kernel":
+                artifact = load("code", entry)
+                for stated in (artifact["code_object"], artifact["assembly"]):
+                    beside = code.get(f"{stated['kind']}/{str(stated['digest']).removeprefix('blake3:')}")
+                    if beside is None or beside.as_dict() != stated:
+                        yield where, f"its {stated['kind']} in the release", stated["digest"]
             continue
         workload, _, rest = name.rpartition("/")
         solution, _, target = rest.rpartition("@")
