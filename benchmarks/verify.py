@@ -43,7 +43,7 @@ from solbench.model.definition import Definition
 from solbench.model.solution import Solution
 from solbench.model.trace import Omission, SetHeader, Trace
 from solbench.model.workload import Workload
-from solbench.release import bundle, schemas
+from solbench.release import bundle, readiness, schemas
 from solbench.release.root import STAGES, describe, section_object
 from solbench.release.source import Limits
 from solbench.score.release import score_sections
@@ -109,6 +109,9 @@ class Bench:
         load = store.Store(self.root).load
         for name, kind, value in score_sections(self.sections, load):
             self.put("scores", name, kind, value)
+        static = readiness.static(self.sections, load, TARGET)
+        if static is not None:
+            self.put("readiness", f"{TARGET}/static", "readiness", static.as_dict())
         references = {
             stage: self.put("release", f"sections/{stage}", "section", section_object(stage, self.sections[stage]))
             for stage in STAGES

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from solbench.model.trace import Status, Trace
+from solbench.model.trace import Status
 from solbench.model.workload import Workload, checked_outputs
 from solbench.store import Descriptor
 
@@ -26,28 +26,27 @@ def cross_references(sections: Sections, load: Load) -> Iterator[tuple[str, obje
     for name, entry in sections["timings"].items():
         if entry.kind != "trace":
             continue
-        fields = {key: value for key, value in load("timings", entry).items() if key != "kind"}
-        where = f"timings: {name}"
-        trace = Trace.load(fields, where)
-        if trace.correctness is None:
+        trace = load("timings", entry)
+        if trace["correctness"] is None:
             continue
-        results = trace.correctness.checks
-        if trace.status is Status.INCORRECT_NUMERICAL and all(result.passed for result in results):
-            yield f"{where}: status", "a check that failed", trace.status
+        where = f"timings: {name}"
+        results = trace["correctness"]["checks"]
+        if trace["status"] == Status.INCORRECT_NUMERICAL and all(result["passed"] for result in results):
+            yield f"{where}: status", "a check that failed", trace["status"]
         for result in results:
-            if result.mismatched > result.compared or (result.passed and not result.compared):
-                counts = f"{result.mismatched} of {result.compared}"
-                yield f"{where}: {result.output}", "elements compared, and no more that differ", counts
-            if result.passed and result.type == "exact" and result.mismatched:
-                yield f"{where}: {result.output}", "no element that differs", result.mismatched
-        instance = workloads.get(trace.workload_digest)
+            output, compared, mismatched = result["output"], result["compared"], result["mismatched"]
+            if mismatched > compared or (result["passed"] and not compared):
+                counts = f"{mismatched} of {compared}"
+                yield f"{where}: {output}", "elements compared, and no more that differ", counts
+            if result["passed"] and result["type"] == "exact" and mismatched:
+                yield f"{where}: {output}", "no element that differs", mismatched
+        digest = trace["workload_digest"]
+        instance = workloads.get(digest)
         if instance is None:
             continue
-        if instance.digest not in wanted:
-            workload = Workload.load(load("workloads", instance)["workload"], trace.workload_digest)
-            wanted[instance.digest] = [
-                (output, check.type) for check in workload.checks for output in checked_outputs(check)
-            ]
-        found = [(result.output, result.type) for result in results]
-        if found != wanted[instance.digest]:
-            yield f"{where}: checks", wanted[instance.digest], found
+        if digest not in wanted:
+            workload = Workload.load(load("workloads", instance)["workload"], digest)
+            wanted[digest] = [(output, check.type) for check in workload.checks for output in checked_outputs(check)]
+        found = [(result["output"], result["type"]) for result in results]
+        if found != wanted[digest]:
+            yield f"{where}: checks", wanted[digest], found
