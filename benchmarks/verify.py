@@ -14,7 +14,7 @@ the interpreter's start and imports, of the processor, and the peak memory; then
 - `document`: one operator graph of nearly the largest size that is parsed by default.
 - `published`: the bundle that `--published` names, as `solbench bundle` writes it.
 
-The target for memory is 300 MB in every case.
+The target for memory is 300 MB in every case, for the largest of the processes (many bounds are derived in several).
 """
 
 from __future__ import annotations
@@ -82,6 +82,7 @@ try:
             peak = int(line.split()[1]) * 1024
 except OSError:
     peak = used[0].ru_maxrss * 1024
+peak = max(peak, used[1].ru_maxrss * 1024)
 print(json.dumps({"call": call, "cpu": sum(u.ru_utime + u.ru_stime for u in used), "peak": peak}))
 """
 

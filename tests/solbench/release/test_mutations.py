@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from solbench import store
-from solbench.release import bundle
+from solbench.release import bundle, readiness
 from solbench.release.root import STAGES, describe, section_object
 from solbench.release.verify import verify
 from solbench.score.release import score_sections
@@ -218,6 +218,10 @@ def real_part(root: Path, problems: int = 3) -> Store | None:
 
     for name, kind, value in score_sections(kept, one.load):
         add("scores", name, kind, value)
+    for target in readiness.targets_of(kept):
+        static = readiness.static(kept, one.load, target)
+        if static is not None:
+            add("readiness", f"{target}/static", "readiness", static.as_dict())
     references = {
         stage: add("release", f"sections/{stage}", "section", section_object(stage, kept[stage])) for stage in STAGES
     }
