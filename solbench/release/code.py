@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from solbench.code.launchable import WOULD_NOT_LAUNCH, evidence_of, why_not
 from solbench.errors import InputError
 from solbench.model.code import LaunchFacts
 from solbench.release.findings import Findings
@@ -83,6 +82,11 @@ def evidence(sections: Sections, load: Load, read: Read, findings: Findings) -> 
     ``read``: bytes of a raw object. After :data:`MAX_EXAMINED_BYTES` the rest is undecided.
     """
     code = sections["code"]
+    if not code:
+        return 0
+    # Only here: what reads code takes a while to import.
+    from solbench.code.launchable import WOULD_NOT_LAUNCH, evidence_of, why_not
+
     shown: dict[str, Mapping[str, Any]] = {}
     examined = 0
     for name, entry in sorted(code.items()):
