@@ -218,7 +218,7 @@ def _tensor_dict(tensor: Tensor) -> dict[str, Any]:
         "offset": tensor.offset,
     }
     if tensor.values is not None:
-        entry["values"] = [_plain(value) for value in tensor.values]
+        entry["values"] = list(tensor.values) if _are_plain(tensor.values) else [_plain(v) for v in tensor.values]
     return entry
 
 
@@ -231,7 +231,7 @@ def _tensor(entry: Mapping[str, Any]) -> Tensor:
         _whole(entry["strides"]),
         storage,
         offset,
-        None if values is None else tuple(_structured(value) for value in values),
+        None if values is None else tuple(values if _are_plain(values) else map(_structured, values)),
     )
 
 
@@ -239,6 +239,13 @@ def _whole(values: Any) -> tuple[int, ...]:
     if not isinstance(values, list) or any(type(value) is not int for value in values):
         raise GraphError(f"operator-graph: {values!r} is not a list of integers")
     return tuple(values)
+
+
+def _are_plain(values: Any) -> bool:
+    """Whether these are whole numbers or truth values that canonical JSON holds as they are; soon told of millions."""
+    return set(map(type, values)) <= {int, bool} and (
+        not values or (max(values) <= LARGEST_JSON_INTEGER and min(values) >= -LARGEST_JSON_INTEGER)
+    )
 
 
 def _refs(value: Any) -> Iterator[str]:

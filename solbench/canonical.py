@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
 from itertools import accumulate
 from typing import Any
 
@@ -23,11 +22,19 @@ _DIGEST = re.compile(r"blake3:[0-9a-f]{64}\Z")
 # Possessive, and an unterminated string runs to the end: linear on any input.
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
-_STEP = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
-# A number whose integral part is too long for a double to hold exactly, and some strings that look like one.
-_LONG_INTEGER = re.compile(rb"(?:^|[:,\[\s])-?[0-9]{16}")
-_WITH_EXPONENT = re.compile(r"(?<=[:,\[])-?[0-9](?:\.[0-9]+)?e[-+][0-9]+(?=[,\]}])")
+_ROUND = bytes.maketrans(b"[{]}", b"(())")
+_STEP = {ord("("): 1, ord(")"): -1}
+# A number whose integral part is too long for a double to hold exactly.
+_LONG_INTEGER = re.compile(rb"(?<![.0-9])[0-9]{16}")
+_WITH_EXPONENT = re.compile(r"([:,\[])(-?[0-9](?:\.[0-9]+)?e[-+][0-9]+)(?=[,\]}])")
 _BEYOND_BASIC_PLANE = re.compile("[\U00010000-\U0010ffff]")
+_DIGITS_AS_ZERO = bytes.maketrans(b"123456789", b"0" * 9)
+_WRITER = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False, check_circular=False
+)
+# Up to this size a document's integers are looked at one by one, else all its text at once; and their longest text.
+_SMALL = 1 << 14
+_MAX_SHORT = 15
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
@@ -57,32 +64,59 @@ def parse(data: bytes, where: str = "manifest") -> Any:
     An integer beyond ±(2^53-1) comes back as the double that RFC 8785 takes it for. Raises :class:`MalformedError`
     with code ``json-encoding``, ``json-syntax``, ``json-duplicate-key`` or ``limit-depth``.
     """
-    return _parse(data, where, _finite, _LONG_INTEGER.search(data) is not None)
+    if data.startswith(b"\xef\xbb\xbf") or b"\0" in data:
+        raise MalformedError("json-encoding", where, "not plain UTF-8: it has a byte order mark or NUL bytes")
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise MalformedError("json-encoding", where, f"not UTF-8 at byte {error.start}") from None
+    # Before parsing: what is nested deeply must not reach a recursive parser.
+    if _depth(data) > MAX_DEPTH:
+        raise MalformedError("limit-depth", where, f"nested deeper than {MAX_DEPTH} levels")
+    integer = _integer if _has_long_integer(data) else None
+    try:
+        value = json.loads(
+            text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite, parse_int=integer
+        )
+    except _DuplicateKeyError as error:
+        raise MalformedError("json-duplicate-key", where, str(error)) from None
+    except (ValueError, RecursionError) as error:
+        raise MalformedError("json-syntax", where, str(error)) from None
+    if b"\\u" in data and _SURROGATE.search(data):
+        try:
+            json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise MalformedError("json-encoding", where, "a string holds a lone surrogate") from None
+    return value
 
 
 def loads(data: bytes, where: str = "manifest") -> Any:
     """Parse, and require that the bytes are exactly the canonical form of what they say (code ``json-canonical``)."""
-    # Python's own writer gives the same answer several times sooner: it differs from RFC 8785 in long integers, in
-    # the order of keys beyond the basic plane, and in the spelling of some floats, which are collected while reading.
-    spellings: dict[str, str] = {}
-    alike = True
+    return read(data, where)[0]
 
-    def number(text: str) -> float:
-        nonlocal alike
-        result = _finite(text)
-        python = repr(result)
-        if python != text or "e" in text or text.endswith(".0"):
-            if _ecmascript(python) == text:
-                spellings[python] = text
-            else:
-                alike = False
-        return result
 
-    long_integers = _LONG_INTEGER.search(data) is not None
-    value = _parse(data, where, number, long_integers)
-    if not (alike and not long_integers and _python_json(value, spellings) == data) and dumps(value) != data:
+def read(data: bytes, where: str = "manifest") -> tuple[Any, str | None]:
+    """As :func:`loads`, and the value as Python's own writer writes it (:func:`written`), where that is known."""
+    found = _same_as_written(data)
+    if found is not None:
+        return found
+    value = parse(data, where)
+    if dumps(value) != data:
         raise MalformedError("json-canonical", where, "bytes are not in canonical form (RFC 8785)")
-    return value
+    return value, None
+
+
+def written(value: Any) -> str:
+    """Compact JSON with sorted keys by Python's own writer: quick, and the same text for the same value.
+
+    Not canonical: it spells floats in its own way, and 1.0 is not 1. ValueError for NaN and infinities.
+    """
+    return _WRITER.encode(value)
+
+
+def loads_again(data: bytes) -> Any:
+    """The value of bytes that :func:`loads` has accepted before, without any check."""
+    return json.loads(data, parse_int=_integer if _has_long_integer(data) else None)
 
 
 def digest(data: bytes) -> str:
@@ -100,42 +134,58 @@ def is_digest(text: object) -> bool:
     return isinstance(text, str) and _DIGEST.match(text) is not None
 
 
-def _parse(data: bytes, where: str, number: Callable[[str], float], long_integers: bool) -> Any:
-    if data.startswith(b"\xef\xbb\xbf") or b"\0" in data:
-        raise MalformedError("json-encoding", where, "not plain UTF-8: it has a byte order mark or NUL bytes")
+def _same_as_written(data: bytes) -> tuple[Any, str] | None:
+    """The value of ``data``, and that written, where Python's own writer shows that ``data`` is canonical; else None.
+
+    What is written back is the text itself: so no key came twice or out of order, nothing was escaped that need not
+    be, and nothing stood between the tokens. Python's form differs from RFC 8785 in long integers, in the order of keys
+    beyond the basic plane, in NaN and infinities, and in the spelling of some floats; these are looked at in passing.
+    """
+    spellings: dict[str, str] = {}
+
+    def number(text: str) -> float:
+        result = float(text)
+        python = repr(result)
+        if python != text or "e" in text or text.endswith(".0"):
+            if not math.isfinite(result) or _ecmascript(python) != text:
+                raise ValueError(text)
+            spellings[python] = text
+        return result
+
+    large = len(data) > _SMALL
+    if (large and _has_long_integer(data)) or _depth(data) > MAX_DEPTH:
+        return None
     try:
         text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise MalformedError("json-encoding", where, f"not UTF-8 at byte {error.start}") from None
-    # Before parsing: what is nested deeply must not reach a recursive parser.
-    if _depth(data) > MAX_DEPTH:
-        raise MalformedError("limit-depth", where, f"nested deeper than {MAX_DEPTH} levels")
-    integer = _integer if long_integers else None
-    try:
-        value = json.loads(
-            text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=number, parse_int=integer
-        )
-    except _DuplicateKeyError as error:
-        raise MalformedError("json-duplicate-key", where, str(error)) from None
-    except (ValueError, RecursionError) as error:
-        raise MalformedError("json-syntax", where, str(error)) from None
-    if b"\\u" in data and _SURROGATE.search(data):
-        try:
-            json.dumps(value, ensure_ascii=False).encode()
-        except UnicodeEncodeError:
-            raise MalformedError("json-encoding", where, "a string holds a lone surrogate") from None
-    return value
-
-
-def _python_json(value: Any, spellings: Mapping[str, str]) -> bytes | None:
-    """What Python writes, floats spelled as they were read; None where its order of keys may be another."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    if not text.isascii() and _BEYOND_BASIC_PLANE.search(text):
+        value = json.loads(text, parse_float=number, parse_int=None if large else _short_integer)
+        python = written(value)
+    except (ValueError, RecursionError):
         return None
-    if spellings:
+    if python == text:
+        spelled = python
+    else:
         # Where this hits inside a string the result differs from what was read, and the slow way decides.
-        text = _WITH_EXPONENT.sub(lambda match: spellings.get(match[0], match[0]), text)
-    return text.encode()
+        spelled = _WITH_EXPONENT.sub(lambda match: match[1] + spellings.get(match[2], match[2]), python)
+    if spelled != text or not (text.isascii() or _BEYOND_BASIC_PLANE.search(text) is None):
+        return None
+    return value, python
+
+
+def _short_integer(text: str) -> int:
+    if len(text) > _MAX_SHORT:
+        raise ValueError(text)
+    return int(text)
+
+
+def _has_long_integer(data: bytes) -> bool:
+    # Sixteen digits in a row are soon found, and rarely there but in a digest.
+    return b"0" * 16 in data.translate(_DIGITS_AS_ZERO) and _LONG_INTEGER.search(_outside_strings(data)) is not None
+
+
+def _outside_strings(data: bytes) -> bytes:
+    if b"\\" in data:
+        return _STRING.sub(b"", data)
+    return b"".join(data.split(b'"')[::2])
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -185,5 +235,13 @@ def _integer(text: str) -> int | float:
 
 def _depth(data: bytes) -> int:
     """Deepest nesting of brackets outside strings; a malformed text is the parser's to refuse."""
-    brackets = _STRING.sub(b"", data).translate(None, _NOT_BRACKETS)
-    return max(accumulate(map(_STEP.__getitem__, brackets)), default=0)
+    opened = data.count(b"[") + data.count(b"{")
+    if opened <= MAX_DEPTH:
+        return opened  # or less, which is as good
+    brackets = left = _outside_strings(data).translate(_ROUND, _NOT_BRACKETS)
+    # Each turn takes away the innermost level of every branch: a well-formed text is gone after as many as it is deep.
+    for turn in range(MAX_DEPTH + 1):
+        if not left:
+            return turn
+        left = left.replace(b"()", b"")
+    return max(accumulate(map(_STEP.__getitem__, brackets)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from solar.bound import axes as ax
 from solar.bound.axes import Axis
@@ -54,6 +55,13 @@ def count_pair(pair: Pair, x: Axis, y: Axis) -> int:
         pair, x, y = pair.swapped(), y, x
     if x.count > ax.LARGEST_WALK * 4:
         return 0
+    return _walked(pair, x, y) if x.bits is None and y.bits is None else _walked.__wrapped__(pair, x, y)
+
+
+# One condition is asked about again for every operation behind it. What holds a mask is not kept: it may be large.
+@lru_cache(maxsize=1024)
+def _walked(pair: Pair, x: Axis, y: Axis) -> int:
+    """:func:`count_pair` of a band, position by position."""
     return sum(between(y, *limits(pair, position)) for position in x)
 
 
@@ -144,6 +152,12 @@ def projection(pair: Pair, x: Axis, y: Axis, wanted: int) -> Axis:
             return ax.intersection(x, ax.run(x.extent, start, stop))
     if x.count > ax.LARGEST_WALK * 4:
         return Axis(x.extent)
+    return _reached(pair, x, y) if x.bits is None and y.bits is None else _reached.__wrapped__(pair, x, y)
+
+
+@lru_cache(maxsize=128)
+def _reached(pair: Pair, x: Axis, y: Axis) -> Axis:
+    """Positions of ``x`` that have a partner in ``y``, one by one."""
     return ax.of(x.extent, (p for p in x if between(y, *limits(pair, p))))
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from solbench.code.launchable import WOULD_NOT_LAUNCH, evidence_of, why_not
 from solbench.errors import InputError
 from solbench.model.code import LaunchFacts
 from solbench.release.findings import Findings
@@ -31,6 +30,12 @@ def cross_references(sections: Sections, load: Load) -> Iterator[tuple[str, obje
         if entry.kind in ("kernel", *RAW_KINDS):
             if name != f"{entry.kind}/{entry.digest.removeprefix('blake3:')}":
                 yield where, f"{entry.kind}/ and its own digest", name
+            if entry.kind == "kernel":
+                artifact = load("code", entry)
+                for stated in (artifact["code_object"], artifact["assembly"]):
+                    beside = code.get(f"{stated['kind']}/{str(stated['digest']).removeprefix('blake3:')}")
+                    if beside is None or beside.as_dict() != stated:
+                        yield where, f"its {stated['kind']} in the release", stated["digest"]
             continue
         workload, _, rest = name.rpartition("/")
         solution, _, target = rest.rpartition("@")
@@ -77,6 +82,11 @@ def evidence(sections: Sections, load: Load, read: Read, findings: Findings) -> 
     ``read``: bytes of a raw object. After :data:`MAX_EXAMINED_BYTES` the rest is undecided.
     """
     code = sections["code"]
+    if not code:
+        return 0
+    # Only here: what reads code takes a while to import.
+    from solbench.code.launchable import WOULD_NOT_LAUNCH, evidence_of, why_not
+
     shown: dict[str, Mapping[str, Any]] = {}
     examined = 0
     for name, entry in sorted(code.items()):

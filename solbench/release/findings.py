@@ -54,7 +54,9 @@ class Findings:
     _total: int = 0
 
     def add(self, level: str, code: str, path: str, expected: object = None, found: object = None) -> None:
-        finding = Finding(code, escape(path), _text(expected), _text(found))
+        self.put(level, Finding(code, escape(path), _text(expected), _text(found)))
+
+    def put(self, level: str, finding: Finding) -> None:
         group = self.by_level.setdefault(level, set())
         if finding in group:
             return

@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import re
 import zlib
+from collections import deque
 from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -25,6 +27,10 @@ SITE_SCHEMA: Final = "solbench.site.v1"
 _KEPT_BYTES = 32 << 20
 _PARSED_BYTES = 12 << 20
 _SMALL = 1 << 20
+# A document beyond this has the memory for itself: parsed, it takes more than ten times its size.
+_LARGE = 6 << 20
+# Of the size that a source reads at once.
+_PIECES_AHEAD = 4
 # A page beyond this is checked by its digest only.
 _PAGE_BYTES = 16 << 20
 
@@ -58,6 +64,11 @@ class Contents:
     def objects(self) -> list[str]:
         return sorted(name for name in self.source.sizes if name.startswith("objects/"))
 
+    def forget(self) -> None:
+        """Make room for a document that needs much of it; what is asked for again is read again."""
+        self._kept, self._parsed = {}, {}
+        self._kept_bytes = self._parsed_bytes = 0
+
     def keep(self, name: str, data: bytes) -> None:
         if len(data) <= _SMALL and self._kept_bytes + len(data) <= _KEPT_BYTES:
             self._kept[name] = data
@@ -72,20 +83,20 @@ class Contents:
                 raise ChangedError(0, "changed while it was verified")
         return data
 
-    def parse(self, digest: str, data: bytes) -> Any:
-        if digest in self._parsed:
-            return self._parsed[digest]
-        value = canonical.loads(data, digest)
+    def parse(self, digest: str, data: bytes) -> tuple[Any, str | None]:
+        """The value of canonical bytes, and what :func:`solbench.canonical.read` knows of it."""
+        value, text = canonical.read(data, digest)
         if self._parsed_bytes + len(data) <= _PARSED_BYTES:
             self._parsed[digest] = value
             self._parsed_bytes += len(data)
-        return value
+        return value, text
 
     def load(self, stage: str, descriptor: Descriptor) -> dict[str, Any]:
         """An artifact that the levels before have found sound."""
-        if descriptor.digest in self._parsed:
-            return dict(self._parsed[descriptor.digest])
-        return dict(self.parse(descriptor.digest, self.read(member_of(descriptor))))
+        value = self._parsed.get(descriptor.digest)
+        if value is None:
+            value = canonical.loads_again(self.read(member_of(descriptor)))
+        return dict(value)
 
     def raw(self, descriptor: Descriptor) -> bytes:
         """Bytes of an object that is no artifact."""
@@ -104,57 +115,74 @@ def hashes(source: Source, limits: Limits, findings: Findings) -> Contents:
             findings.add("hashes", "missing-file", name)
     if not contents.objects:
         findings.add("hashes", "missing-object", "objects", "at least one object", "none")
-    for name in sorted(source.sizes):
-        size = source.sizes[name]
-        limit, code = limits.object_bytes, "limit-object"
-        if name in TOP_FILES:
-            limit, code = limits.manifest_bytes, "limit-manifest"
-        if size > limit:
-            findings.add("hashes", code, name, limit, size)
-            contents.damaged.add(name)
-            continue
-        if contents.bytes_read + size > limits.total_bytes:
-            findings.add("hashes", "limit-total", name, limits.total_bytes)
-            contents.damaged.add(name)
-            continue
-        _hash_member(contents, name, findings)
+    # Its one thread starts with the first large member.
+    with ThreadPoolExecutor(max_workers=1) as other:
+        for name in sorted(source.sizes):
+            size = source.sizes[name]
+            limit, code = limits.object_bytes, "limit-object"
+            if name in TOP_FILES:
+                limit, code = limits.manifest_bytes, "limit-manifest"
+            if size > limit:
+                findings.add("hashes", code, name, limit, size)
+                contents.damaged.add(name)
+                continue
+            if contents.bytes_read + size > limits.total_bytes:
+                findings.add("hashes", "limit-total", name, limits.total_bytes)
+                contents.damaged.add(name)
+                continue
+            _hash_member(contents, name, other, findings)
     for name in bundle.SUMS:
         if name in contents.blake3:
             _check_sums(contents, name, findings)
     return contents
 
 
-def _hash_member(contents: Contents, name: str, findings: Findings) -> None:
-    b3, sha256, crc, pieces = blake3(), hashlib.sha256(), 0, []
-    small = contents.source.sizes[name] <= _SMALL
-    stated = contents.source.crcs.get(name)
+def _hash_member(contents: Contents, name: str, other: ThreadPoolExecutor, findings: Findings) -> None:
     try:
-        for piece in contents.source.chunks(name):
-            b3.update(piece)
-            sha256.update(piece)
-            contents.bytes_read += len(piece)
-            if stated is not None:
-                crc = zlib.crc32(piece, crc)
-            if small:
-                pieces.append(piece)
+        if contents.source.sizes[name] <= _SMALL:
+            data = contents.source.read(name)
+            contents.bytes_read += len(data)
+            contents.blake3[name], contents.sha256[name] = blake3(data).hexdigest(), hashlib.sha256(data).hexdigest()
+            crc = zlib.crc32(data) if name in contents.source.crcs else 0
+            contents.keep(name, data)
+        else:
+            crc = _hash_pieces(contents, name, other)
     except OSError as error:
         code = "io-changed" if isinstance(error, ChangedError) else "io-error"
         findings.add("hashes", code, name, found=error.strerror)
         contents.damaged.add(name)
         return
-    contents.blake3[name], contents.sha256[name] = b3.hexdigest(), sha256.hexdigest()
-    if small:
-        contents.keep(name, b"".join(pieces))
+    stated = contents.source.crcs.get(name)
     if stated is not None and stated != crc:
         findings.add("hashes", "archive-structure", name, f"crc {stated:08x}", f"{crc:08x}")
         contents.damaged.add(name)
     if name.startswith("objects/"):
-        expected = name.removeprefix("objects/").replace("/", "")
+        expected = name[8:10] + name[11:]
         if contents.blake3[name] != expected:
             # The right bytes under the wrong two digits are misplaced rather than changed.
             code = "object-path" if contents.blake3[name][2:] == expected[2:] else "digest-mismatch"
             findings.add("hashes", code, name, f"blake3:{expected}", f"blake3:{contents.blake3[name]}")
             contents.damaged.add(name)
+
+
+def _hash_pieces(contents: Contents, name: str, other: ThreadPoolExecutor) -> int:
+    """Both hashes of a member that is not kept, side by side: SHA-256 takes longest and has ``other`` for itself, while
+    this thread reads on and does the rest. Returns the CRC-32, or 0 where nobody asks."""
+    b3, sha256, crc = blake3(), hashlib.sha256(), 0
+    checked = name in contents.source.crcs
+    pending: deque[Future[None]] = deque()
+    for piece in contents.source.chunks(name):
+        pending.append(other.submit(sha256.update, piece))
+        b3.update(piece)
+        if checked:
+            crc = zlib.crc32(piece, crc)
+        contents.bytes_read += len(piece)
+        if len(pending) > _PIECES_AHEAD:
+            pending.popleft().result()
+    for future in pending:
+        future.result()
+    contents.blake3[name], contents.sha256[name] = b3.hexdigest(), sha256.hexdigest()
+    return crc
 
 
 def _check_sums(contents: Contents, name: str, findings: Findings) -> None:
@@ -249,9 +277,11 @@ def _artifact(
     if contents.source.sizes[name] > limits.manifest_bytes:
         findings.add("closure", "limit-manifest", name, limits.manifest_bytes, contents.source.sizes[name])
         return None
+    if contents.source.sizes[name] > _LARGE:
+        contents.forget()
     try:
         data = contents.read(name)
-        value = contents.parse(descriptor.digest, data)
+        value, text = contents.parse(descriptor.digest, data)
     except MalformedError as error:
         findings.add("schemas", error.code, name, found=str(error).partition(": ")[2])
         return None
@@ -270,7 +300,7 @@ def _artifact(
             well_formed = False
         else:
             below.append(Descriptor(candidate["kind"], candidate["digest"], candidate["size"]))
-    violation = schemas.violation(descriptor.kind, value, data)
+    violation = schemas.violation(descriptor.kind, value, data, text)
     if violation is not None:
         findings.add("schemas", violation[0], name, violation[1], violation[2])
     return below if well_formed else None

@@ -19,6 +19,8 @@ _DEVICE = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9]|conin\$|conout\$)(?:
 
 def problems_of(name: str) -> Iterator[str]:
     """Codes of every rule that a member's name breaks; nothing for a name that is safe everywhere."""
+    if OBJECT.match(name):
+        return  # breaks none of them; most members are objects
     segments = name.split("/")
     if not name or "" in segments[1:]:
         yield "path-empty"
@@ -68,6 +70,8 @@ def clashes(names: Iterable[str]) -> Iterator[tuple[str, str]]:
         folded.setdefault(key, name)
     files = set(folded)
     for name in everything:
+        if OBJECT.match(name) and not {"objects", name[:10]} & files:
+            continue
         parts = unicodedata.normalize("NFC", name).casefold().split("/")
         if any("/".join(parts[:length]) in files for length in range(1, len(parts))):
             yield "path-conflict", name

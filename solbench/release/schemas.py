@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from solar.errors import HardwareError, SolarError
+from solbench import canonical
 from solbench.errors import InputError
 from solbench.model.code import Code, Kernel
 from solbench.model.configuration import Configuration
@@ -145,10 +145,10 @@ SCHEMAS: Final[Mapping[str, str]] = {
 }
 
 
-def violation(kind: str, value: Any, data: bytes) -> tuple[str, object, object] | None:
+def violation(kind: str, value: Any, data: bytes, text: str | None = None) -> tuple[str, object, object] | None:
     """(code, expected, found) for a parsed artifact that breaks the contract of its kind, or None.
 
-    ``data``: the canonical bytes that ``value`` was parsed from.
+    ``data``: the canonical bytes that ``value`` was parsed from; ``text``: :func:`solbench.canonical.written` of it.
     """
     if kind in RAW_KINDS:
         return None
@@ -168,12 +168,16 @@ def violation(kind: str, value: Any, data: bytes) -> tuple[str, object, object] 
     except (InputError, SolarError) as error:
         return "schema", "the contract of its kind", error
     written["kind"] = kind
-    # Python's writer settles most artifacts at once; the others hold floats or text that it spells differently, and for
-    # them plain equality will do where there is no truth value that could pass for a number.
-    text = json.dumps(written, sort_keys=True, separators=(",", ":")).encode()
-    truths = any(word in data or word in text for word in (b"true", b"false"))
-    if text != data and not (same(written, value) if truths else written == value):
-        return "schema", "every field as its contract writes it", "defaults left out, or values of other types"
+    # Python's writer settles most artifacts at once; the others have whole numbers where the contract has floats, and
+    # for them plain equality will do where there is no truth value that could pass for a number.
+    try:
+        again = canonical.written(written)
+    except ValueError:  # not a number that JSON has
+        again = ""
+    if again != text:
+        truths = any(word in data for word in (b"true", b"false")) or "true" in again or "false" in again
+        if not (same(written, value) if truths else written == value):
+            return "schema", "every field as its contract writes it", "defaults left out, or values of other types"
     return None
 
 

@@ -209,3 +209,76 @@ def test_a_derived_key_is_no_digest_of_a_file() -> None:
         "blake3:"
     )
     assert canonical.derived_key("memo", {"a": 1}) != canonical.derived_key("other", {"a": 1})
+
+
+LONG = "x" * 40_000
+DIGITS = "1234567890123456" * 4
+
+
+@pytest.mark.parametrize("padding", ["", LONG])
+@pytest.mark.parametrize(
+    ("text", "quick"),
+    [
+        ('{"a":"%s","b":1}', True),
+        ('{"a":"%s","b":0.12345678901234568,"c":"blake3:' + DIGITS + '"}', True),
+        ('{"a":"%s","b":1e-7,"c":"1e-07","d":",1e-07,"}', False),
+        ('{"a":"%s","b":1e-7,"c":"1e-07"}', True),
+        ('{"a":"%s","b":12345678901234567000}', False),
+        ('{"a":"%s","b":[[[]],{}]}', True),
+    ],
+)
+def test_what_is_canonical_is_read_whichever_way(text: str, quick: bool, padding: str) -> None:
+    data = (text % padding).encode()
+    value, written = canonical.read(data)
+    assert rfc8785.dumps(value) == data
+    assert value == canonical.loads(data) == canonical.loads_again(data)
+    assert (written is not None) == quick
+    assert written is None or written == canonical.written(value)
+
+
+@pytest.mark.parametrize("padding", ["", LONG])
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a":"%s","b":1e-07}',
+        '{"a":"%s","b":1.0}',
+        '{"a":"%s","b":-0}',
+        '{"a":"%s","b":NaN}',
+        '{"a":"%s","b":Infinity}',
+        '{"a":"%s","b":1e400}',
+        '{"a":"%s","b":9007199254740993}',
+        '{"a":"%s","a":1}',
+        '{"b":"%s","a":1}',
+        '{"a":"%s","b":"\\u0061"}',
+        '{"a":"%s","b":1} ',
+    ],
+)
+def test_what_is_not_canonical_is_refused_whichever_way(text: str, padding: str) -> None:
+    with pytest.raises(MalformedError):
+        canonical.loads((text % padding).encode())
+
+
+@given(json_values)
+def test_reading_again_gives_the_same(value: object) -> None:
+    data = canonical.dumps(value)
+    assert canonical.dumps(canonical.loads_again(data)) == data
+
+
+@pytest.mark.parametrize("depth", [1, 63, 64, 65, 66, 200])
+@pytest.mark.parametrize("around", ["[%s]", '[{"a":[]},%s]', '["]]]]\\"[[[",%s,{}]'])
+def test_depth_is_counted_exactly(depth: int, around: str) -> None:
+    inner = "[" * (depth - 1) + "]" * (depth - 1) if depth > 1 else "1"
+    data = (around % inner).encode()
+    if depth <= 64:
+        canonical.parse(data)
+    else:
+        with pytest.raises(MalformedError) as caught:
+            canonical.parse(data)
+        assert caught.value.code == "limit-depth"
+
+
+@pytest.mark.parametrize("data", [b"[[]," * 80, b"]" * 200 + b"[" * 70, b'["' + b"[" * 200])
+def test_brackets_that_do_not_fit_are_a_matter_of_syntax(data: bytes) -> None:
+    with pytest.raises(MalformedError) as caught:
+        canonical.parse(data)
+    assert caught.value.code in ("json-syntax", "limit-depth")
