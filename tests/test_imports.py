@@ -60,6 +60,7 @@ def run_without(modules: tuple[str, ...], code: str) -> subprocess.CompletedProc
         "solbench.store",
         "solbench.score.release",
         "solbench.release.verify",
+        "solbench.release.replay",
         "solbench.release.bundle",
         "solbench.site",
         "solbench.evaluate.recording",

@@ -1,8 +1,8 @@
 """Level ``replay``: graphs, IRs and attestations of a bundle are made again from its references, and compared.
 
 References are hostile code: they run in confined child processes, one a problem, or not at all where the full sandbox
-cannot be had. A child's answers are its word for its own problem and count by digest alone. What follows: docs/release.md,
-"Replay". The IR of a recorded graph is made in a child that runs no reference, so that it holds whatever a reference
+cannot be had. A child's answers are its word for its own problem, and count by digest alone; docs/release.md says what
+follows. The IR of a recorded graph is made in a child that runs no reference, so that it holds whatever a reference
 does. No PyTorch here.
 """
 
@@ -138,7 +138,8 @@ class _Said:
 def replay(contents: Contents, request: Request, findings: Findings) -> Replayed:
     """Make again what ``request`` asks for, of a bundle that every level before has found sound.
 
-    Findings: ``replay-mismatch`` and ``cannot-replay``. :class:`InputError` for a problem that the bundle does not have.
+    Findings: ``replay-mismatch`` and ``cannot-replay``. :class:`InputError` for a problem that the bundle does not
+    have.
     """
     graphs = contents.sections["graphs"]
     problems: dict[str, list[str]] = {}

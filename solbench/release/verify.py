@@ -1,8 +1,9 @@
 """Decides whether a bundle is what it says, without trusting, extracting, following or running anything in it.
 
 Levels in order: safety of the container, every hash, closure from the root, contracts, scores and bounds derived
-again, the site, and where asked for a replay of its references. Without that, needs neither PyTorch nor a device. Two statements are kept apart: a bundle is *self-consistent*, or it
-also *matches the root that the caller expects*; hashes prove integrity, never authorship.
+again, the site, and a replay of its references where one is asked for. Needs neither PyTorch nor a device without that.
+Two statements are kept apart: a bundle is *self-consistent*, or it also *matches the root that the caller expects*;
+hashes prove integrity, never authorship.
 """
 
 from __future__ import annotations
