@@ -88,10 +88,12 @@ def _pair(old: str, new: str) -> str:
 def _stage(stage: StageDiff, most: int | None) -> Iterable[str]:
     from solbench.release.diff import named_by_hash
 
-    counts = f"{len(stage.added)} added, {len(stage.removed)} removed, {len(stage.changed)} changed, {stage.same} same"
-    yield f"{stage.stage}: {counts}"
+    words = ("added", "removed", "moved", "changed")
+    counts = ", ".join(f"{len(getattr(stage, name))} {name}" for name in words if name != "moved" or stage.moved)
+    yield f"{stage.stage}: {counts}, {stage.same} same"
     # What an entry's scores add up to comes before them.
     rows = [_changed(change) for change in sorted(stage.changed, key=lambda one: one.new.kind != "entry")]
+    rows += [f"  > {_text(old)} -> {_text(new)}" for old, new in stage.moved]
     for sign, names in (("+", stage.added), ("-", stage.removed)):
         hashed = [name for name in names if stage.stage == "code" and named_by_hash(name)]
         rows += [f"  {sign} {_text(name)}" for name in names if name not in set(hashed)]
@@ -106,7 +108,7 @@ def _changed(change: Change) -> str:
     if change.absent:
         which = "neither content is" if len(change.absent) == 2 else f"the {change.absent[0]} content is not"
         return f"  * {_text(change.name)}: {which} here"
-    shown = "; ".join(map(_field, change.fields)) or "other content, the same in what is shown of it"
+    shown = "; ".join(map(_field, change.fields))
     return f"  * {_text(change.name)}: {shown}"
 
 

@@ -8,6 +8,7 @@ with texts as numbers of lines. Pure: two :class:`Contents` in, frozen values ou
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -18,8 +19,8 @@ from solbench.release.schemas import same
 from solbench.store import Descriptor
 
 SCHEMA: Final = "solbench.release-diff.v1"
-# Of a kind without a view of its own: so many changed fields are named.
-_MOST_FIELDS: Final = 40
+# Where its view shows nothing, or it has none: so many changed fields of an artifact are named.
+_MOST_FIELDS: Final = 20
 _DEEPEST: Final = 8
 # Longer texts are not aligned line by line, which takes time by the square of their lines.
 _MOST_LINES: Final = 2000
@@ -38,13 +39,14 @@ class Field:
 
     @property
     def ratio(self) -> float | None:
-        """New over old, of numbers."""
+        """New over old, of numbers where that is one."""
         if not _is_number(self.old) or not _is_number(self.new) or self.old == 0:
             return None
         try:
-            return float(self.new / self.old)
+            ratio = float(self.new / self.old)
         except OverflowError:
             return None
+        return ratio if math.isfinite(ratio) else None
 
     def as_dict(self) -> dict[str, Any]:
         return {"field": self.name, "old": self.old, "new": self.new, "ratio": self.ratio}
@@ -73,11 +75,13 @@ class Change:
 
 @dataclass(frozen=True)
 class StageDiff:
-    """One stage. ``added`` and ``removed``: logical names; ``same``: how many have the same content."""
+    """One stage. ``added`` and ``removed``: logical names; ``moved``: old and new name of the same content; ``same``:
+    how many have the same content under the same name."""
 
     stage: str
     added: tuple[str, ...]
     removed: tuple[str, ...]
+    moved: tuple[tuple[str, str], ...]
     changed: tuple[Change, ...]
     same: int
 
@@ -88,13 +92,14 @@ class StageDiff:
 
     @property
     def differs(self) -> bool:
-        return bool(self.added or self.removed or self.changed)
+        return bool(self.added or self.removed or self.moved or self.changed)
 
     def as_dict(self) -> dict[str, Any]:
         return {
             "stage": self.stage,
             "added": list(self.added),
             "removed": list(self.removed),
+            "moved": [{"old": old, "new": new} for old, new in self.moved],
             "changed": [change.as_dict() for change in self.changed],
             "compared": [self.compared, len(self.changed)],
             "same": self.same,
@@ -152,7 +157,7 @@ def diff(a: Contents, b: Contents) -> Diff:
 
 
 def named_by_hash(name: str) -> bool:
-    """Whether a logical name of the stage ``code`` is the digest of its object: it comes and goes, and never changes."""
+    """Whether a logical name of the stage ``code`` is its object's digest: it comes and goes, and never changes."""
     return name.partition("/")[0] in _NAMED_BY_HASH
 
 
@@ -164,8 +169,17 @@ def _stage(stage: str, a: Contents, b: Contents) -> StageDiff:
             same_content += 1
         else:
             changed.append(_change(stage, name, a, b))
-    added, removed = sorted(new.keys() - old.keys()), sorted(old.keys() - new.keys())
-    return StageDiff(stage, tuple(added), tuple(removed), tuple(changed), same_content)
+    left: dict[Descriptor, list[str]] = {}
+    for name in sorted(old.keys() - new.keys(), reverse=True):
+        left.setdefault(old[name], []).append(name)
+    added, moved = [], []
+    for name in sorted(new.keys() - old.keys()):
+        if left.get(new[name]):
+            moved.append((left[new[name]].pop(), name))
+        else:
+            added.append(name)
+    removed = sorted(name for names in left.values() for name in names)
+    return StageDiff(stage, tuple(added), tuple(removed), tuple(moved), tuple(changed), same_content)
 
 
 def _change(stage: str, name: str, a: Contents, b: Contents) -> Change:
@@ -186,7 +200,8 @@ def _change(stage: str, name: str, a: Contents, b: Contents) -> Change:
     for key in [*views[0], *(key for key in views[1] if key not in views[0])]:
         if not same(views[0].get(key), views[1].get(key)):
             found.append(Field(key, views[0].get(key), views[1].get(key)))
-    return Change(name, old, new, tuple(found), absent)
+    # Nothing of what a reader asks first: then whatever it is.
+    return Change(name, old, new, tuple(found) or _leaves("", before, after), absent)
 
 
 # -- what a kind shows. Older releases have fewer fields, and nobody has checked these: every step may be missing.
