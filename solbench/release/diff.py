@@ -308,6 +308,8 @@ def _leaves(prefix: str, old: Any, new: Any) -> tuple[Field, ...]:
 def _walk(path: str, old: Any, new: Any, depth: int) -> Iterator[Field]:
     if same(old, new):
         return
+    if (old is None and isinstance(new, Mapping) and new) or (new is None and isinstance(old, Mapping) and old):
+        old, new = old or {}, new or {}
     if isinstance(old, Mapping) and isinstance(new, Mapping) and depth < _DEEPEST:
         for name in [*old, *(name for name in new if name not in old)]:
             yield from _walk(f"{path}.{name}" if path else str(name), old.get(name), new.get(name), depth + 1)
