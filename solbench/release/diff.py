@@ -267,6 +267,7 @@ _VIEWS: Final[Mapping[str, Callable[[Artifact], dict[str, Any]]]] = {
     "operator-graph": _counted("nodes", "tensors"),
     "einsum-graph": _counted("ops", "tensors"),
     "no-graph": _counted(),
+    "readiness": _picked({name: name for name in ("level", "ready", "total")}),
 }
 
 

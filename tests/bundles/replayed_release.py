@@ -16,8 +16,8 @@ import sample_release
 from solbench import bounds
 from solbench.model.definition import Definition
 from solbench.model.workload import Workload
-from solbench.release import bundle, schemas
-from solbench.release.root import build_release
+from solbench.release import bundle, readiness, schemas
+from solbench.release.root import STAGES, build_release
 from solbench.store import Descriptor, Store, index_bytes
 
 DOUBLE = "def run(x):\n    return x * 2\n"
@@ -55,17 +55,23 @@ def build(folder: Path, problems: Mapping[str, Made], torch: str | None = None) 
     """The directory bundle ``folder/bundle`` of a release of ``problems``."""
     root = folder / "store"
     stages = sample_release.Stages(root)
-    for stage in ("corpus", "workloads", "graphs", "einsums", "code", "bounds", "timings", "scores", "release"):
+    for stage in (*STAGES, "release"):
         (root / stage / "objects").mkdir(parents=True)
         stages.outputs[stage] = sample_release.StageOutput(root / stage / "objects")
     machine = stages.put("bounds", "hardware/gfx1200", "hardware", sample_release.machine("gfx1200"))
     for key, made in problems.items():
         _put(stages, key, made, machine)
     stages.finish()
+    one = Store(root)
+    sections = {stage: one.index(stage) for stage in ("corpus", "workloads", "bounds", "code")}
+    matrix = readiness.static(sections, one.load, "gfx1200")
+    assert matrix is not None
+    stages.put("readiness", "gfx1200/static", "readiness", matrix.as_dict())
+    stages.finish()
     output = sample_release.StageOutput(root / "release" / "objects")
-    build_release(Store(root), "sample", output)
+    build_release(one, "sample", output)
     (root / "release.json").write_bytes(index_bytes(output.index))
-    bundle.write_directory(Store(root), folder / "bundle", predicate(torch))
+    bundle.write_directory(one, folder / "bundle", predicate(torch))
     return folder / "bundle"
 
 
