@@ -335,30 +335,31 @@ def _compare(
     graphs, irs, attestations = total.graphs, total.irs, total.attestations
     for position, item in enumerate(job.workloads):
         name = item["name"]
-        made = _at(extraction.answers, position)
-        if made is not None and made.error is not None:
+        made = _at(extraction, position, name)
+        if made.error is not None:
             findings.add(LEVEL, "cannot-replay", f"corpus: {job.problem}", f"a graph of {name}", made.error)
-            made = None
+            made = _Answer(workload=name)
         check = _Check(findings, other)
-        graphs = graphs.plus(check.same(f"graphs: {name}", sections["graphs"][name], made and made.graph))
+        graphs = graphs.plus(check.same(f"graphs: {name}", sections["graphs"][name], made.graph))
         if item["graph"] is None:
             continue
         where = f"einsums: {name}/graph"
         ir = sections["einsums"].get(f"{name}/graph")
         if ir is None or ir.kind == "no-graph":
             # Why there is none may lie in its replay.
-            irs = irs.plus(check.same(where, ir, made and made.einsum))
+            irs = irs.plus(check.same(where, ir, made.einsum))
             continue
-        converted = _at(conversion.answers, position)
-        irs = irs.plus(_Check(findings, conversion_other).same(where, ir, converted and converted.einsum))
+        converted = _at(conversion, position, name)
+        irs = irs.plus(_Check(findings, conversion_other).same(where, ir, converted.einsum))
         where = f"einsums: {name}/attestation"
         recorded = sections["einsums"].get(f"{name}/attestation")
-        attestations = attestations.plus(check.same(where, recorded, made and (made.attestation or made.einsum)))
+        attestations = attestations.plus(check.same(where, recorded, made.attestation or made.einsum))
     return Replayed(total.problems, graphs, irs, attestations)
 
 
-def _at(answers: Sequence[_Answer], position: int) -> _Answer | None:
-    return answers[position] if position < len(answers) else None
+def _at(said: _Said, position: int, workload: str) -> _Answer:
+    """What was said of one workload; an empty answer beyond the last."""
+    return said.answers[position] if position < len(said.answers) else _Answer(workload=workload)
 
 
 @dataclass(frozen=True)
