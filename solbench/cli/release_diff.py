@@ -90,9 +90,11 @@ def _stage(stage: StageDiff, most: int | None) -> Iterable[str]:
 
     words = ("added", "removed", "moved", "changed")
     counts = ", ".join(f"{len(getattr(stage, name))} {name}" for name in words if name != "moved" or stage.moved)
-    yield f"{stage.stage}: {counts}, {stage.same} same"
-    # What an entry's scores add up to comes before them.
-    rows = [_changed(change) for change in sorted(stage.changed, key=lambda one: one.new.kind != "entry")]
+    unread = "" if stage.compared == len(stage.changed) else f" ({stage.compared} compared)"
+    yield f"{stage.stage}: {counts}{unread}, {stage.same} same"
+    # What an entry's scores add up to comes before them; what cannot be shown comes last.
+    changed = sorted(stage.changed, key=lambda one: (bool(one.absent), one.new.kind != "entry"))
+    rows = [_changed(change) for change in changed]
     rows += [f"  > {_text(old)} -> {_text(new)}" for old, new in stage.moved]
     for sign, names in (("+", stage.added), ("-", stage.removed)):
         hashed = [name for name in names if stage.stage == "code" and named_by_hash(name)]

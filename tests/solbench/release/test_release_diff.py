@@ -186,7 +186,9 @@ def test_a_revision_and_what_is_no_longer_here(
     assert run(["release", "diff", *both]) == 0
     out = capsys.readouterr().out
     assert f"{names[0]}: the old content is not here" in out
-    assert "1 of 2 changed artifacts compared" in out
+    assert "1 of 2 changed artifacts compared" in out and "2 changed (1 compared)" in out
+    # What can be shown comes first.
+    assert out.index(names[1]) < out.index(names[0])
     # Two revisions of which the store holds neither object.
     git(checkout, "commit", "-q", "-a", "-m", "two")
     object_of(checkout, "scores", names[0]).unlink()
