@@ -30,7 +30,7 @@ _SIGNALLED = 128  # what bubblewrap adds to the number of the signal that ended 
 def ask(
     function: str, request: Mapping[str, Any], folder: Path, *, timeout_s: float, memory_bytes: int,
     reads: Iterable[Path] = (), cwd: Path | None = None, torch: bool = True,
-    on_start: Callable[[subprocess.Popen[bytes]], None] = lambda process: None,
+    threads: int | None = None, on_start: Callable[[subprocess.Popen[bytes]], None] = lambda process: None,
 ) -> tuple[list[Any], str | None]:  # fmt: skip
     """Answers of ``function`` (``module:name``) on ``request``, and how its process ended if not well: ``timeout``, or
     ``ended by SIGSEGV``, ``ended with exit code 7``.
@@ -39,9 +39,14 @@ def ask(
     ``reads``: files and folders that it is shown beside what Python needs; ``cwd`` is one of them. A folder that is a
     home, or above one, is not.
     ``memory_bytes``: what it may map beside PyTorch, which it has loaded unless ``torch`` is false.
+    ``threads``: of its computations, one a core by default. One alone is not bound to a core, which would be the same
+    one for every such process.
     ``on_start`` hears of the process, so that another thread can end it; all that it started ends with it.
     """
-    threads = len(os.sched_getaffinity(0))
+    threads = threads or len(os.sched_getaffinity(0))
+    environment = sandbox.environment(str(folder.absolute()), threads)
+    if threads == 1:
+        del environment["OMP_PROC_BIND"]
     limits = {"memory_bytes": memory_bytes, "cpu_s": int(timeout_s * threads) + 60}
     asked = {"function": function, "request": request, "limits": limits, "torch": torch}
     (folder / "request.json").write_text(json.dumps(asked))
@@ -58,7 +63,7 @@ def ask(
         process = subprocess.Popen(
             [*prefix, *isolated, "-c", code],
             stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=cwd or folder,
-            env=sandbox.environment(str(folder.absolute()), threads), start_new_session=True,
+            env=environment, start_new_session=True,
         )  # fmt: skip
     try:
         on_start(process)

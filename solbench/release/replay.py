@@ -287,7 +287,7 @@ def _said(function: str, asked: Mapping[str, Any], request: Request, torch: bool
     with tempfile.TemporaryDirectory(prefix="solbench-replay-") as folder:
         answers, fault = ask(
             f"solbench.release.replaying:{function}", asked, Path(folder), timeout_s=request.timeout_s,
-            memory_bytes=request.memory_bytes, torch=torch, on_start=children.add,
+            memory_bytes=request.memory_bytes, torch=torch, threads=1, on_start=children.add,
         )  # fmt: skip
     read: list[_Answer] = []
     for item, answer in zip(asked["workloads"], answers):

@@ -6,7 +6,6 @@ this very process: it could answer whatever it likes, for its own problem.
 
 from __future__ import annotations
 
-import os
 import resource
 import warnings
 from collections.abc import Iterator, Mapping
@@ -59,9 +58,8 @@ def remade(request: Mapping[str, Any], folder: Path) -> Iterator[dict[str, Any]]
     # PyTorch loads what traces, and makes folders for it, when it first does.
     extract(lambda x: x + x, {"x": Input((2,), "float32")}, path=request["path"], outputs=["y"])
     _close()
-    # As in the processes of the stages; OpenMP has bound this thread to the first core, and its neighbour's as well.
+    # As in the processes of the stages.
     torch.set_num_threads(1)
-    os.sched_setaffinity(0, range(os.cpu_count() or 1))
     replays: dict[str, dict[str, Any]] = {}
     for item in request["workloads"]:
         try:

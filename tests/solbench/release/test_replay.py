@@ -210,6 +210,19 @@ def test_part_of_it(built: Path, answered: Any, capsys: pytest.CaptureFixture[st
     assert run(["verify", "--replay-problem", "square", str(built / "bundle")]) == 2
 
 
+def test_progress_on_a_terminal_only(
+    built: Path, answered: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answered(lambda function, answers: None)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    for options in ([], ["--quiet"], ["--json"]):
+        assert run(["verify", "--replay", *options, str(built / "bundle")]) == 0
+        err = capsys.readouterr().err
+        steps = [step.strip() for step in err.split("\r")]
+        shown = [step.rpartition("/")[0] for step in steps if step]
+        assert shown == ([] if options else ["replay: 1 of 2 problems, DEMO/unit"])
+
+
 # -- where nothing may run
 
 
