@@ -70,9 +70,11 @@ def opened(text: str, checkout: Path) -> Iterator[Contents]:
     findings = Findings()
     source = open_source(path, Limits(), findings)
     try:
-        if source is None or not findings.clean("safety"):
+        proved = findings.level("safety")
+        if source is None or proved == "bad":
             first = findings.sorted()[0]
-            raise IntegrityError(f"{text}: {first.code} {first.path}: run `solbench verify` on it")
+            what = f"{text}: {first.code} {first.path}: run `solbench verify` on it"
+            raise IntegrityError(what) if proved == "bad" else UndecidedError(what)
         yield _from_bundle(text, source)
     finally:
         if source is not None:

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sample_release
 from sample_release import rewrite
 
 from solbench import store
 from solbench.cli import run
 from solbench.errors import IntegrityError
+from solbench.release import bundle
 from solbench.release.diff import Field, diff
 from solbench.release.reading import from_root, opened
 from solbench.store import Descriptor, Store
@@ -40,10 +42,14 @@ def artifact(sample: Path, stage: str, name: str) -> dict[str, Any]:
     return one.load(stage, one.index(stage)[name])
 
 
-def test_the_same_release_in_any_form_is_one_line(sample: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_same_release_in_any_form_is_one_line(
+    sample: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     root = Store(sample / "store").index("release")["release"].digest
-    for other in ("sample", "sample.zip", "."):
-        assert run(["release", "diff", "--exit-code", str(sample / "sample.zip"), str(sample / other)]) == 0
+    packed = tmp_path / "sample.tar.gz"
+    bundle.write_bundle(Store(sample / "store"), packed, sample_release.PREDICATE, form="tar.gz")
+    for other in (sample / "sample", sample / "sample.zip", sample, packed):
+        assert run(["release", "diff", "--exit-code", str(sample / "sample.zip"), str(other)]) == 0
         assert capsys.readouterr().out == f"identical: {root}\n"
 
 
