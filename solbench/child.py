@@ -14,7 +14,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ _SIGNALLED = 128  # what bubblewrap adds to the number of the signal that ended 
 def ask(
     function: str, request: Mapping[str, Any], folder: Path, *, timeout_s: float, memory_bytes: int,
     reads: Iterable[Path] = (), cwd: Path | None = None, torch: bool = True,
+    threads: int | None = None, on_start: Callable[[subprocess.Popen[bytes]], None] = lambda process: None,
 ) -> tuple[list[Any], str | None]:  # fmt: skip
     """Answers of ``function`` (``module:name``) on ``request``, and how its process ended if not well: ``timeout``, or
     ``ended by SIGSEGV``, ``ended with exit code 7``.
@@ -38,15 +39,21 @@ def ask(
     ``reads``: files and folders that it is shown beside what Python needs; ``cwd`` is one of them. A folder that is a
     home, or above one, is not.
     ``memory_bytes``: what it may map beside PyTorch, which it has loaded unless ``torch`` is false.
+    ``threads``: of its computations, one a core by default. One alone is not bound to a core, which would be the same
+    one for every such process.
+    ``on_start`` hears of the process, so that another thread can end it; all that it started ends with it.
     """
-    threads = len(os.sched_getaffinity(0))
+    threads = threads or len(os.sched_getaffinity(0))
+    environment = sandbox.environment(str(folder.absolute()), threads)
+    if threads == 1:
+        del environment["OMP_PROC_BIND"]
     limits = {"memory_bytes": memory_bytes, "cpu_s": int(timeout_s * threads) + 60}
     asked = {"function": function, "request": request, "limits": limits, "torch": torch}
     (folder / "request.json").write_text(json.dumps(asked))
     (folder / "answers").unlink(missing_ok=True)
     code = (
-        f"import sys; sys.path.insert(0, {_PACKAGE_ROOT!r}); from solbench.child import main; "
-        f"sys.path.pop(0); main({str(folder.absolute())!r})"
+        f"import sys; sys.path.insert(0, {_PACKAGE_ROOT!r}); import solar; "
+        f"from solbench.child import main; sys.path.pop(0); main({str(folder.absolute())!r})"
     )
     fault = None
     prefix = [] if namespaces.missing() else _namespaces(folder, [*reads, *([cwd] if cwd else [])], cwd or folder)
@@ -56,9 +63,10 @@ def ask(
         process = subprocess.Popen(
             [*prefix, *isolated, "-c", code],
             stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=cwd or folder,
-            env=sandbox.environment(str(folder.absolute()), threads), start_new_session=True,
+            env=environment, start_new_session=True,
         )  # fmt: skip
     try:
+        on_start(process)
         status = process.wait(timeout_s)
         if prefix and status > _SIGNALLED:
             status = _SIGNALLED - status

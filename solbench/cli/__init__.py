@@ -23,7 +23,7 @@ VERBS = {
     "measure": "Measure a corpus on this machine into a measurement set.",
     "measurements": "Put measurement sets together.",
     "verify": "Check a downloaded bundle: no GPU, no PyTorch needed.",
-    "release": "Add measurements to a release.",
+    "release": "Add measurements to a release; compare two releases.",
     "qualify": "Write what a target has shown: analysis, code, one run of each workload.",
     "score": "Print the scores of a release, n of N.",
     "site": "Render the static site of a store.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 
 import click
@@ -21,6 +22,10 @@ _BYTES = click.IntRange(min=1)
 @click.option("--max-object", type=_BYTES, default=8 << 30, show_default=True, help="Bytes of one member.")
 @click.option("--max-total", type=_BYTES, default=256 << 30, show_default=True, help="Bytes of all members.")
 @click.option("--max-expansion", type=_BYTES, default=200, show_default=True, help="Times its size, if compressed.")
+@click.option("--replay", is_flag=True, help="Run its references in the full sandbox: graphs, IRs, attestations again.")
+@click.option("--replay-problem", multiple=True, metavar="NAME", help="Replay only this problem (repeatable): PARTIAL.")
+@click.option("--max-replay-seconds", type=click.FloatRange(min=1), default=600, show_default=True, help="A problem.")
+@click.option("--max-replay-memory", type=_BYTES, default=4 << 30, show_default=True, help="Bytes that a problem maps.")
 def verify(
     bundle: Path,
     expect_root: str | None,
@@ -31,23 +36,35 @@ def verify(
     max_object: int,
     max_total: int,
     max_expansion: int,
+    replay: bool,
+    replay_problem: tuple[str, ...],
+    max_replay_seconds: float,
+    max_replay_memory: int,
 ) -> int:
     """Check the BUNDLE (zip, tar, tar.gz or a directory): every byte, hash, reference, contract, score and bound.
 
     Needs no GPU and no PyTorch, writes nothing, and runs nothing of the bundle. Exit code: 0 verified, 1 proven bad,
     3 could not decide (unreadable, or beyond a limit), 4 unsupported version.
+
+    --replay does run something: the references, which are somebody's code, in the full sandbox (bubblewrap and
+    Landlock) or not at all. It needs PyTorch. docs/release.md says what it proves.
     """
     # "verify" is also the name of this command, so the module is imported whole.
     from solbench.release import verify as verification
     from solbench.release.findings import escape
+    from solbench.release.replay import Request
     from solbench.release.source import Limits
 
     limits = Limits(max_files, max_manifest, max_object, max_total, max_expansion)
     lines = not as_json and not quiet
+    if replay_problem and not replay:
+        raise click.UsageError("--replay-problem needs --replay")
+    progress = _progress if lines and sys.stderr.isatty() else _silent
+    request = Request(replay_problem, max_replay_seconds, max_replay_memory, progress) if replay else None
     if lines and bundle.is_symlink():
         click.echo(f"{escape(str(bundle))} is a link to {escape(os.path.realpath(bundle))}")
     try:
-        result = verification.verify(bundle, expect_root, limits, _print_level if lines else _ignore)
+        result = verification.verify(bundle, expect_root, limits, _print_level if lines else _ignore, replay=request)
     except (
         AssertionError,
         LookupError,
@@ -71,7 +88,9 @@ def verify(
     if result.more_errors:
         click.echo(f"... and {result.more_errors} more")
     if not quiet:
-        click.echo(_verdict(result.verdict, result.root, result.objects, result.bytes, result.matches_expected))
+        replayed = "" if result.replay is None else f"; {result.replay.statement}"
+        found = result.verdict, result.root, result.objects, result.bytes, result.matches_expected
+        click.echo(_verdict(*found, replayed))
         click.echo("Hashes prove that nothing was changed since, not who made it.")
     return result.exit_code
 
@@ -85,11 +104,23 @@ def _print_level(level: object) -> None:
     click.echo(f"{name:<10}{'ok' if state == 'verified' else state:<13}{note}")
 
 
-def _verdict(verdict: str, root: str | None, objects: int, size: int, matches: bool | None) -> str:
+def _silent(done: int, total: int, problem: str) -> None:
+    return None
+
+
+def _progress(done: int, total: int, problem: str) -> None:
+    """One line that is written over, on a terminal only; the last call wipes it."""
+    from solbench.release.findings import escape
+
+    shown = f"replay: {done} of {total} problems, {escape(problem)}"[:79] if done < total else ""
+    click.echo(f"\r{shown:<79}" + ("" if shown else "\r"), nl=False, err=True)
+
+
+def _verdict(verdict: str, root: str | None, objects: int, size: int, matches: bool | None, replayed: str) -> str:
     name = root or "no release"
     if verdict == "verified":
         statement = "matches the expected root" if matches else "self-consistent; no expected root given"
-        return f"verified {name}: {objects} objects, {size} bytes ({statement})"
+        return f"verified {name}: {objects} objects, {size} bytes ({statement}{replayed})"
     if verdict == "bad" and matches is False:
         return f"BAD {name}: not the expected root, or not what it says"
     words = {"bad": "BAD", "undecided": "CANNOT DECIDE", "unsupported": "UNSUPPORTED"}

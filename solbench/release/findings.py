@@ -9,14 +9,14 @@ from typing import Final, Literal
 Verdict = Literal["verified", "bad", "undecided", "unsupported"]
 EXIT_CODES: Final[dict[str, int]] = {"verified": 0, "bad": 1, "undecided": 3, "unsupported": 4}
 # In the order in which they are run; each is a line of the report.
-LEVELS: Final = ("safety", "hashes", "closure", "schemas", "scores", "bounds", "code", "readiness", "site")
+LEVELS: Final = ("safety", "hashes", "closure", "schemas", "scores", "bounds", "code", "readiness", "site", "replay")
 
 # Codes that leave the question open: something outside the data, a limit that a flag raises, another coding of the
 # very bytes that we would write.
 UNDECIDED: Final = frozenset(
     {
         "io-error", "io-changed", "limit-files", "limit-object", "limit-manifest", "limit-total", "limit-expansion",
-        "archive-compression", "cannot-recompute",
+        "archive-compression", "cannot-recompute", "cannot-replay",
     }
 )  # fmt: skip
 # Codes for what is well-formed but not known here.

@@ -1,8 +1,9 @@
 """Decides whether a bundle is what it says, without trusting, extracting, following or running anything in it.
 
 Levels in order: safety of the container, every hash, closure from the root, contracts, scores and bounds derived
-again, the site. Needs neither PyTorch nor a device. Two statements are kept apart: a bundle is *self-consistent*, or it
-also *matches the root that the caller expects*; hashes prove integrity, never authorship.
+again, the site, and a replay of its references where one is asked for. Needs neither PyTorch nor a device without that.
+Two statements are kept apart: a bundle is *self-consistent*, or it also *matches the root that the caller expects*;
+hashes prove integrity, never authorship.
 """
 
 from __future__ import annotations
@@ -14,13 +15,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from solbench import canonical
 from solbench.errors import InputError
 from solbench.release import code, levels, readiness, recompute
 from solbench.release.findings import EXIT_CODES, LEVELS, Finding, Findings, Verdict, worst
 from solbench.release.source import Limits, Source, open_source
+
+if TYPE_CHECKING:
+    from solbench.release import replay as replaying
 
 State = Literal["verified", "bad", "undecided", "unsupported", "skipped"]
 LIMITS: Final = Limits()
@@ -41,7 +45,8 @@ class Level:
 
 @dataclass(frozen=True)
 class Result:
-    """What was proven. ``matches_expected`` is null where no root was expected; ``bytes`` counts what was hashed."""
+    """What was proven. ``matches_expected`` is null where no root was expected; ``bytes`` counts what was hashed;
+    ``replay`` is null where none was asked for, or a level before it failed."""
 
     verdict: Verdict
     root: str | None
@@ -51,6 +56,7 @@ class Result:
     levels: tuple[Level, ...]
     errors: tuple[Finding, ...]
     more_errors: int
+    replay: replaying.Replayed | None = None
 
     @property
     def exit_code(self) -> int:
@@ -69,6 +75,7 @@ class Result:
             "levels": [level.as_dict() for level in self.levels],
             "errors": [error.as_dict() for error in self.errors],
             "more_errors": self.more_errors,
+            "replay": self.replay.as_dict() if self.replay is not None else None,
         }
 
 
@@ -78,12 +85,14 @@ def verify(
     limits: Limits = LIMITS,
     on_level: Callable[[Level], None] = lambda level: None,
     examine: Callable[[levels.Contents], None] | None = None,
+    replay: replaying.Request | None = None,
 ) -> Result:
     """Verify the bundle at ``path``, an archive or a directory; ``on_level`` hears of each level as it ends.
 
     ``examine`` is given the contents of a bundle that is verified, and has the expected root, while it is open.
-    ``expect_root``: the root that it must have, as ``blake3:<64 hex>`` or 64 hex digits. :class:`InputError` where the
-    question itself is wrong: no such path, not a root.
+    ``expect_root``: the root that it must have, as ``blake3:<64 hex>`` or 64 hex digits. ``replay``: run its references
+    as well, in the full sandbox; nothing of the bundle is run without it. :class:`InputError` where the question itself
+    is wrong: no such path, not a root, no such problem.
     """
     expected = _expected_root(expect_root)
     if not os.path.exists(path):
@@ -97,6 +106,7 @@ def verify(
         on_level(level)
 
     contents: levels.Contents | None = None
+    replayed: replaying.Replayed | None = None
     source = open_source(path, limits, findings)
     thresholds = gc.get_threshold()
     # Parsed documents are many objects without a cycle; to look through them again and again takes a tenth of the time.
@@ -116,6 +126,7 @@ def verify(
             _derive(contents, findings, end)
             pages = levels.site(contents, findings)
             end("site", f"{pages} files against site.json" if pages else "no site in it", None if pages else "skipped")
+            replayed = _replay(contents, replay, findings, end)
             if examine is not None and findings.clean(*LEVELS):
                 examine(contents)
     finally:
@@ -137,6 +148,7 @@ def verify(
         levels=tuple(done),
         errors=errors,
         more_errors=findings.more,
+        replay=replayed,
     )
 
 
@@ -160,6 +172,25 @@ def _derive(contents: levels.Contents, findings: Findings, end: Callable[..., No
     with _unchanged("readiness", findings):
         matrices = readiness.derive_again(contents.sections, contents.load, findings)
     end("readiness", f"{matrices} matrices, the static ones derived again")
+
+
+def _replay(
+    contents: levels.Contents, request: replaying.Request | None, findings: Findings, end: Callable[..., None]
+) -> replaying.Replayed | None:
+    """Level ``replay``: the only one that runs anything of the bundle, and only where all levels before are clean."""
+    if request is None:
+        end("replay", "not asked for (--replay)", "skipped")
+        return None
+    if not findings.clean(*LEVELS):
+        end("replay", "nothing was run: a level before it failed", "skipped")
+        return None
+    from solbench.release import replay as replaying
+
+    replayed = replaying.Replayed()
+    with _unchanged("replay", findings):
+        replayed = replaying.replay(contents, request, findings)
+    end("replay", replayed.note)
+    return replayed
 
 
 @contextmanager

@@ -142,3 +142,16 @@ def test_sets_of_texts_are_in_the_same_order_each_time(tmp_path: Path) -> None:
     source = "import sys\nprint([hash(text) for text in 'abc'], '' in sys.path)\n"
     said = {child(tmp_path / str(number), source)[2] for number in range(2)}
     assert len(said) == 1 and said.pop().endswith("] False\n")
+
+
+def test_one_thread_alone_is_not_bound_to_a_core(tmp_path: Path) -> None:
+    source = "import os\nprint(os.environ['OMP_NUM_THREADS'], os.environ.get('OMP_PROC_BIND'))\n"
+    said = [child(tmp_path / str(threads), source, threads=threads)[2].split() for threads in (1, 2)]
+    assert said == [["1", "None"], ["2", "true"]]
+
+
+def test_another_thread_can_end_it(tmp_path: Path) -> None:
+    answers, fault, _ = child(
+        tmp_path / "folder", "import time\ntime.sleep(600)\n", timeout_s=300.0, on_start=lambda process: process.kill()
+    )
+    assert (answers, fault) == ([], "ended by SIGKILL")

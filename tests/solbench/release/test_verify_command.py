@@ -34,14 +34,15 @@ def test_a_line_a_level_and_one_verdict(sample: Path, capsys: pytest.CaptureFixt
     assert run(["verify", str(sample / "sample.zip")]) == 0
     out, err = capsys.readouterr()
     lines = out.splitlines()
-    assert [line.split()[0] for line in lines[:9]] == [
-        "safety", "hashes", "closure", "schemas", "scores", "bounds", "code", "readiness", "site",
+    assert [line.split()[0] for line in lines[:10]] == [
+        "safety", "hashes", "closure", "schemas", "scores", "bounds", "code", "readiness", "site", "replay",
     ]  # fmt: skip
     assert all(line.split()[1] == "ok" for line in lines[:9])
-    assert lines[9].startswith(f"verified {root_of(sample)}: {objects_of(sample)} objects, ")
-    assert lines[9].endswith("(self-consistent; no expected root given)")
-    assert "not who made it" in lines[10]
-    assert (len(lines), err) == (11, "")
+    assert lines[9].split()[1] == "skipped"
+    assert lines[10].startswith(f"verified {root_of(sample)}: {objects_of(sample)} objects, ")
+    assert lines[10].endswith("(self-consistent; no expected root given)")
+    assert "not who made it" in lines[11]
+    assert (len(lines), err) == (12, "")
 
 
 def test_the_expected_root(sample: Path, capsys: pytest.CaptureFixture[str]) -> None:
