@@ -25,7 +25,7 @@ from solbench.store import Store
 from solbench.workspace import replace_folder, write_file
 
 SCHEMA: Final = "solbench.site.v1"
-ASSETS: Final = ("site.css", "site.js", "icon.svg")
+ASSETS: Final = ("site.css", "site.js", "icon.svg", "blake3.js", "bundle.js", "verify.js")
 CSP: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'"
 )
