@@ -176,9 +176,11 @@ const Bundle = (() => {
   }
 
   // Both hashes of one member, and its bytes where it is small; `step(bytes)` is awaited after each slice.
+  // SHA-256 comes as a promise of hex, null for a large file: the browser computes it beside the rest.
   async function hash(member, step) {
     const hasher = new Blake3.Hasher();
-    const whole = member.size <= WHOLE ? new Uint8Array(member.size) : null;
+    let whole = member.size <= WHOLE && member.size > SLICE ? new Uint8Array(member.size) : null;
+    if (member.size === 0) whole = new Uint8Array(0);
     let crc = 0;
     for (let done = 0; done < member.size;) {
       const piece = await member.reader.at(member.at + done, Math.min(SLICE, member.size - done));
@@ -186,10 +188,11 @@ const Bundle = (() => {
       hasher.update(piece);
       if (member.crc !== undefined) crc = crc32(piece, crc);
       if (whole) whole.set(piece, done);
+      else if (member.size <= SLICE) whole = piece;
       done += piece.length;
       await step(piece.length);
     }
-    const sha256 = whole ? hexOf(await crypto.subtle.digest("SHA-256", whole)) : null;
+    const sha256 = whole ? crypto.subtle.digest("SHA-256", whole).then(hexOf) : Promise.resolve(null);
     return { blake3: hasher.hex(), sha256, crcFits: member.crc === undefined || crc >>> 0 === member.crc, bytes: whole };
   }
 
@@ -292,18 +295,26 @@ const Bundle = (() => {
     };
     const faults = [];
     const folded = new Set();
+    let waiting = [], held = 0;
     for (const member of members) {
       const { name, size } = member;
       const found = await hash(member, step);
-      const file = { name, size, blake3: found.blake3, sha256: found.sha256, faults: [] };
+      const file = { name, size, blake3: found.blake3, sha256: null, faults: [] };
+      const known = TOP.has(name) || OBJECT.test(name) || PAGE.test(name);
+      waiting.push(found.sha256.then((hex) => {
+        file.sha256 = hex;
+        if (known) sha.set(name, hex);
+      }));
+      held += size <= WHOLE ? size : 0;
+      if (held > WHOLE || waiting.length > 500) {
+        await Promise.all(waiting);
+        [waiting, held] = [[], 0];
+      }
       files.push(file);
       byName.set(name, file);
       const match = OBJECT.exec(name);
-      if (!TOP.has(name) && !match && !PAGE.test(name)) fault(name, "extra", "extra: no bundle holds such a file");
-      else {
-        b3.set(name, found.blake3);
-        sha.set(name, found.sha256);
-      }
+      if (known) b3.set(name, found.blake3);
+      else fault(name, "extra", "extra: no bundle holds such a file");
       if (folded.has(name.toLowerCase())) fault(name, "bad", "has the name of another file but for capital letters");
       folded.add(name.toLowerCase());
       if (!found.crcFits) fault(name, "damaged", "damaged: the archive has another CRC-32 for it");
@@ -315,6 +326,7 @@ const Bundle = (() => {
         objects.set(name, { size, damaged, below, kind: value?.kind });
       } else if (TOP.has(name) && found.bytes) texts.set(name, found.bytes);
     }
+    await Promise.all(waiting);
     for (const name of NEEDED) if (!byName.has(name)) fault(name, "missing", "missing: every bundle has it");
     for (const [name, digests] of [["B3SUMS", b3], ["SHA256SUMS", sha]]) {
       if (texts.has(name)) checkSums(name, new TextDecoder().decode(texts.get(name)), digests, fault);

@@ -160,7 +160,10 @@ addEventListener("DOMContentLoaded", () => {
     const step = turns(own, total, began);
     const found = { form, bundle: null, loose: [], others: members && !whole ? files.length - 1 : 0 };
     if (members) found.bundle = await Bundle.check(members, step);
-    for (const member of loose) found.loose.push({ ...member, ...(await Bundle.hash(member, step)), bytes: null, reader: null, faults: [] });
+    for (const { name, size: bytes, ...where } of loose) {
+      const { blake3, sha256 } = await Bundle.hash({ name, size: bytes, ...where }, step);
+      found.loose.push({ name, size: bytes, blake3, sha256: await sha256, faults: [] });
+    }
     const seconds = (performance.now() - began) / 1e3;
     found.speed = `Done: this browser read and hashed ${size(total)} in ${seconds.toFixed(2)} s, ${(total / 1e6 / seconds).toPrecision(3)} MB/s.`;
     return found;
