@@ -73,10 +73,13 @@ class File:
 class _Cell:
     attributes: dict[str, str]
     words: list[str] = field(default_factory=list)
-    object: str = ""
+    # What it links to: (title, digest of the object).
+    objects: list[tuple[str, str]] = field(default_factory=list)
 
 
-def publish(page: str, path: str, release: str, links: Callable[[str, list[File]], str]) -> tuple[str, dict[str, bytes]]:
+def publish(
+    page: str, path: str, release: str, links: Callable[[str, list[File]], str]
+) -> tuple[str, dict[str, bytes]]:
     """The page at ``path`` with links to its tables' files, and these files by path.
 
     ``release``: digest of the release that they come from; ``links`` renders the links of one table.
@@ -145,7 +148,8 @@ def as_csv(table: Table) -> bytes:
 
 
 def as_json(table: Table, page: str, release: str) -> bytes:
-    """Canonical JSON: text columns as text, numeric ones as {value or null, text as shown, object it comes from or null}."""
+    """Canonical JSON. A cell of a text column is its text; a numeric one is its value or null, its text as shown, and
+    the digest of the object that it comes from, or null."""
 
     def cell(column: Column, shown: Shown) -> Any:
         if not column.numeric:
@@ -160,7 +164,8 @@ def as_json(table: Table, page: str, release: str) -> bytes:
             "page": page,
             "table": table.name,
             "columns": [
-                {"name": c.name, "type": "number" if c.numeric else "text", "unit": c.unit or None} for c in table.columns
+                {"name": c.name, "type": "number" if c.numeric else "text", "unit": c.unit or None}
+                for c in table.columns
             ],
             "rows": [[cell(c, shown) for c, shown in zip(table.columns, row)] for row in table.rows],
         }
@@ -168,8 +173,8 @@ def as_json(table: Table, page: str, release: str) -> bytes:
 
 
 def harmless(shown: str) -> str:
-    """``shown`` as a field of text that no spreadsheet runs."""
-    return f"'{shown}" if shown.startswith(RUN_BY_SPREADSHEETS) else shown
+    """``shown`` as a field of text that no spreadsheet runs; undone by leaving off one leading apostrophe."""
+    return f"'{shown}" if shown.startswith((*RUN_BY_SPREADSHEETS, "'")) else shown
 
 
 def _rows(content: str) -> Iterator[list[_Cell]]:
@@ -204,8 +209,8 @@ def _rows(content: str) -> Iterator[list[_Cell]]:
 def _link(cell: _Cell, attributes: dict[str, str]) -> str:
     """Note the object that a link leads to; a link that shows the short form of a digest stands for the whole."""
     found = _OBJECT.search(attributes.get("href", ""))
-    if found is not None and not cell.object:
-        cell.object = f"blake3:{found[1]}{found[2]}"
+    if found is not None:
+        cell.objects.append((attributes.get("title", ""), f"blake3:{found[1]}{found[2]}"))
     if canonical.is_digest(attributes.get("title")):
         cell.words.append(attributes["title"])
         return "a"
@@ -219,7 +224,10 @@ def _joined(cell: _Cell) -> str:
 def _shown(cell: _Cell, column: Column) -> Shown:
     words = _joined(cell)
     spelt = unescape(cell.attributes["data-sort"]) if "data-sort" in cell.attributes else "".join(words.split())
-    return Shown(words, spelt if column.numeric and _NUMBER.match(spelt) else "", cell.object)
+    # Of a range's ends, the object of the one that the cell sorts by.
+    first = next((digest for title, digest in cell.objects if title.startswith(f"{spelt} in ")), "")
+    source = first or (cell.objects[0][1] if cell.objects else "")
+    return Shown(words, spelt if column.numeric and _NUMBER.match(spelt) else "", source)
 
 
 def _distinct(wanted: str, taken: list[Column]) -> str:
