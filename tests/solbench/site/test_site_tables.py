@@ -72,7 +72,9 @@ def test_a_spreadsheet_runs_nothing(start):
 
 
 def test_a_value_that_is_no_number_stays_text():
-    _, lines, _ = published('<tr><th>w</th><td data-sort="=1+1">x</td></tr>\n<tr><th>v</th><td data-sort="1e5)">y</td></tr>')
+    _, lines, _ = published(
+        '<tr><th>w</th><td data-sort="=1+1">x</td></tr>\n<tr><th>v</th><td data-sort="1e5)">y</td></tr>'
+    )
     assert [line[1:] for line in lines[1:]] == [["", "x"], ["", "y"]]
     assert tables.harmless("\tx") == "'\tx" and tables.harmless("x=1") == "x=1"
 
@@ -89,7 +91,8 @@ def test_a_digest_is_whole_and_a_button_is_no_text():
 
 def test_the_object_of_a_range_is_that_of_its_value():
     ends = "".join(
-        f'<a href="objects/{n * 2}/{n * 62}" title="{value} in bound x">{value}</a> ' for n, value in (("b", 1), ("c", 2))
+        f'<a href="objects/{n * 2}/{n * 62}" title="{value} in bound x">{value}</a> '
+        for n, value in (("b", 1), ("c", 2))
     )
     _, _, value = published(f'<tr><th>w</th><td data-sort="2">{ends}</td></tr>')
     assert value["rows"][0][1] == {"value": 2, "text": "1 2", "object": "blake3:" + "c" * 64}
