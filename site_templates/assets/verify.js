@@ -191,10 +191,13 @@ addEventListener("DOMContentLoaded", () => {
   }
 
   function showBundle(found, bundle) {
-    const { faults, root } = bundle;
+    const { root } = bundle;
+    const byName = new Map();
+    for (const { name, words } of bundle.faults) byName.set(name, [...(byName.get(name) ?? []), words]);
+    const faults = [...byName];
     const lines = [];
     if (root === null) lines.push(verdict("bad", "No release", "There is no release.json in it, so nothing hangs together."));
-    else if (faults.length) lines.push(verdict("bad", "Damaged", `${plural(faults.length, "fault")}, listed below. Do not use it.`));
+    else if (faults.length) lines.push(verdict("bad", "Damaged", `Something is wrong with ${plural(faults.length, "file")}, listed below. Do not use it.`));
     else lines.push(verdict("good", "Whole", `Every file has its hash, and the root leads to all ${plural(bundle.objects, "object")} in it and to no other.`));
     if (root !== null) {
       const own = `This site shows ${shown(siteName)}, ${site}.`;
@@ -214,8 +217,8 @@ addEventListener("DOMContentLoaded", () => {
     report.append(...lines, ...notes.map((words) => element("p", { className: "muted" }, words)));
     if (faults.length) {
       const list = element("ul", { className: "faults" });
-      for (const fault of faults.slice(0, PAGE)) list.append(element("li", {}, element("code", {}, shown(fault.name)), ` ${fault.words}`));
-      report.append(element("h3", {}, `Faults (${faults.length})`), list);
+      for (const [name, words] of faults.slice(0, PAGE)) list.append(element("li", {}, element("code", {}, shown(name)), ` ${words.join("; ")}`));
+      report.append(element("h3", {}, `What is wrong (${faults.length})`), list);
       if (faults.length > PAGE) report.append(element("p", {}, `The first ${PAGE} of ${faults.length}.`));
     }
     report.append(files(bundle.files, (file) => file.faults.join("; ") || "as it should be"));

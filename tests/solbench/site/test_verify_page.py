@@ -88,11 +88,9 @@ def verdicts(report: Any) -> list[str]:
 
 def faults(report: Any) -> dict[str, str]:
     """Words on each file with a fault; of several on one, all."""
-    found: dict[str, str] = {}
-    for line in report.locator(".faults li").all():
-        name = line.locator("code").inner_text()
-        found[name] = (found.get(name, "") + " | " + line.inner_text().removeprefix(name)).strip(" |")
-    return found
+    lines = [(line.locator("code").inner_text(), line.inner_text()) for line in report.locator(".faults li").all()]
+    assert len({name for name, _ in lines}) == len(lines)
+    return {name: words.removeprefix(name).strip() for name, words in lines}
 
 
 def listed(report: Any) -> list[list[str]]:
