@@ -60,20 +60,32 @@ addEventListener("DOMContentLoaded", () => {
   drop.addEventListener("drop", async (event) => {
     event.preventDefault();
     delete drop.dataset.over;
-    const entries = [...event.dataTransfer.items].map((item) => item.webkitGetAsEntry?.()).filter(Boolean);
+    // Both are asked for now: after the event they are gone. Chromium opens an entry on pages from a server only.
+    const items = [...event.dataTransfer.items].filter((item) => item.kind === "file");
+    const handles = items.map((item) => item.getAsFileSystemHandle?.());
+    const entries = items.map((item) => item.webkitGetAsEntry?.()).filter(Boolean);
     const files = [...event.dataTransfer.files].map((file) => [file.name, file]);
     if (!entries.some((entry) => entry.isDirectory)) {
       if (files.length) start(files, false);
       return;
     }
+    status.textContent = "Listing";
     try {
-      start((await Promise.all(entries.map(below))).flat(), true);
+      const whole = handles.some(Boolean) ? (await Promise.all(handles)).map((handle) => within(handle, handle.name)) : entries.map(below);
+      start((await Promise.all(whole)).flat(), true);
     } catch {
       status.textContent = "This browser does not hand over a dropped folder to a page from disk. Choose it with the button Folder.";
     }
   });
 
-  // Files below a dropped folder as [path, File].
+  // Files below a dropped folder as [path, File], from a handle or from an entry.
+  async function within(handle, path) {
+    if (handle.kind === "file") return [[path, await handle.getFile()]];
+    const found = [];
+    for await (const one of handle.values()) found.push(...await within(one, `${path}/${one.name}`));
+    return found;
+  }
+
   async function below(entry) {
     const path = entry.fullPath.replace(/^\//, "");
     if (entry.isFile) return [[path, await new Promise((done, failed) => { entry.file(done, failed); })]];
