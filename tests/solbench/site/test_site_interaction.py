@@ -40,16 +40,20 @@ def browser() -> Iterator[Any]:
         running.close()
 
 
+@pytest.fixture(scope="module")
+def offline(browser: Any) -> Any:
+    return browser.new_context(offline=True)
+
+
 @pytest.fixture
-def page(browser: Any) -> Iterator[Any]:
-    context = browser.new_context(offline=True)
-    page = context.new_page()
+def page(offline: Any) -> Iterator[Any]:
+    page = offline.new_page()
     seen: list[str] = []
     page.on("console", lambda message: seen.append(message.text))
     page.on("pageerror", lambda error: seen.append(str(error)))
     yield page
     assert seen == []
-    context.close()
+    page.close()
 
 
 def table(page: Any, name: str = "results-1") -> Any:
@@ -207,7 +211,7 @@ def test_copy_says_that_it_copied(site, browser):
     context.close()
 
 
-@pytest.mark.parametrize("path", ["index.html", "corpus.html", "targets/cpu.html", SOFTMAX, MATMUL])
+@pytest.mark.parametrize("path", ["index.html", "targets/cpu.html", MATMUL])
 def test_files_hold_the_cells_that_a_reader_sees(site, browser, path):
     """With scripts and without, every cell of a table is in its CSV and JSON, in order."""
     for scripts in (True, False):
@@ -246,6 +250,7 @@ def test_scripts_are_small(site):
         assert path.read_text().count("<script ") == (4 if path.name == "verify.html" else 1), path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing(site, browser, scheme):
     try:

@@ -58,11 +58,15 @@ def browser() -> Iterator[Any]:
         running.close()
 
 
+@pytest.fixture(scope="module")
+def offline(browser: Any) -> Any:
+    return browser.new_context(offline=True)
+
+
 @pytest.fixture
-def page(made: Path, browser: Any) -> Iterator[Any]:
+def page(made: Path, offline: Any) -> Iterator[Any]:
     """The page Verify from disk, offline; it must ask for nothing but its own files, and complain of nothing."""
-    context = browser.new_context(offline=True)
-    page = context.new_page()
+    page = offline.new_page()
     seen: list[str] = []
     page.on("request", lambda request: seen.append(request.url))
     page.on("console", lambda message: seen.append(f"console: {message.text}"))
@@ -70,7 +74,7 @@ def page(made: Path, browser: Any) -> Iterator[Any]:
     page.goto((made / "site/verify.html").as_uri())
     yield page
     assert [line for line in seen if not line.startswith((made / "site").as_uri())] == []
-    context.close()
+    page.close()
 
 
 def chosen(page: Any, *paths: Path) -> Any:
