@@ -13,7 +13,8 @@ import pytest
 from playwright import sync_api as playwright
 from site_fixture import HOSTILE, build_store
 
-from solbench.site import render
+from solbench.site import render, summary
+from solbench.site.cells import Cell
 
 CHROMIUM = shutil.which("chromium")
 if CHROMIUM is None and not os.environ.get("CI"):
@@ -193,6 +194,30 @@ def test_the_foot_follows_the_filter(site, page):
     assert [" ".join(words.split()) for words in foot.all_inner_texts()] == ["— 0 of 0", "— 0 of 1"]
     field.fill("")
     assert [" ".join(words.split()) for words in foot.all_inner_texts()] == rendered
+
+
+def test_a_mean_is_rounded_as_the_renderer_rounds(site, page, tmp_path):
+    values = [0.5125, 0.5135, 0.51249, 0.51251, 0.0003, 0.0005, 0.0007, 0.9996, 0.99949, 2 / 3, 1 / 3, 0.1 + 0.2, 0, 1]
+    pairs = [(values[i], values[i - 1]) for i in range(len(values))] + [(value, value) for value in values]
+    rows = "".join(
+        f'<tr data-groups="{i}"><th>all</th><td data-sort="{one!r}">x</td></tr>'
+        for i, p in enumerate(pairs)
+        for one in p
+    )
+    foot = "".join(
+        f'<tr data-group="{i}"><th>mean</th><td data-mean="1"><span>?</span> <small>?</small></td></tr>'
+        for i in range(len(pairs))
+    )
+    (tmp_path / "x.html").write_text(
+        f'<!doctype html><meta charset="utf-8"><script src="{(site / "assets/site.js").as_uri()}"></script>'
+        f'<table data-enhance="filter" data-table="x"><thead><tr><th>a</th><th data-type="number">b</th></tr></thead>'
+        f"<tbody>{rows}</tbody><tfoot>{foot}</tfoot></table>"
+    )
+    page.goto((tmp_path / "x.html").as_uri())
+    page.get_by_label("Filter rows").fill("all")
+    found = page.locator("tfoot td").evaluate_all("cells => cells.map(c => [...c.children].map(e => e.textContent))")
+    means = [summary.mean([Cell("x", sort=repr(one)) for one in pair]) for pair in pairs]
+    assert found == [[mean.text, mean.count] for mean in means]
 
 
 def test_copy_says_that_it_copied(site, browser):
