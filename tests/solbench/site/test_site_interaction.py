@@ -268,11 +268,12 @@ def squeezed(words: str) -> str:
 
 def test_scripts_are_small(site):
     sizes = {path.name: path.stat().st_size for path in (site / "assets").glob("*.js")}
-    assert set(sizes) == {"site.js", "blake3.js", "bundle.js", "verify.js"}
+    assert set(sizes) >= {"site.js", "blake3.js", "bundle.js", "verify.js"}
     # Every page loads site.js; only Verify the others.
     assert sizes["site.js"] < 16 << 10 and sum(sizes.values()) < 64 << 10
     for path in site.rglob("*.html"):
-        assert path.read_text().count("<script ") == (4 if path.name == "verify.html" else 1), path
+        for name in ("blake3.js", "bundle.js", "verify.js"):
+            assert (f'assets/{name}"' in path.read_text()) == (path == site / "verify.html"), path
 
 
 @pytest.mark.slow
