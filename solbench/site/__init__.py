@@ -18,14 +18,14 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
 
 from solbench import canonical
 from solbench.errors import InputError, IntegrityError, SolbenchError
-from solbench.site import pages, problem, text
+from solbench.site import pages, problem, tables, text
 from solbench.site.links import Links, Objects, paths
 from solbench.site.records import Book, load
 from solbench.store import Store
 from solbench.workspace import replace_folder, write_file
 
 SCHEMA: Final = "solbench.site.v1"
-ASSETS: Final = ("site.css", "site.js", "icon.svg")
+ASSETS: Final = ("site.css", "site.js", "icon.svg", "blake3.js", "bundle.js", "verify.js")
 CSP: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'"
 )
@@ -98,19 +98,28 @@ def _asset(folder: Path, name: str) -> bytes:
 
 
 def _pages(book: Book, folder: Path, store_root: Path, object_base: str) -> dict[str, bytes]:
-    """Bytes of every page by its path."""
+    """Bytes of every page, and of the tables beside it, by path."""
     jinja = environment(folder)
     where = paths(book)
     objects = Objects(book, store_root, object_base)
     files: dict[str, bytes] = {}
+
+    def linked(name: str, beside: list[tables.File]) -> str:
+        return jinja.get_template("table_files.html").render(name=name, files=beside)
+
     for (kind, key), path in where.items():
         links = Links(objects, where, path)
         title, content = _content(book, links, kind, key)
         context = pages.base(book, links, kind, key, title) | content
         try:
-            files[path] = jinja.get_template(f"{kind}.html").render(context, csp=CSP).encode()
+            page = jinja.get_template(f"{kind}.html").render(context, csp=CSP)
+            page, beside = tables.publish(page, path, book.release.descriptor.digest, linked)
         except TemplateError as error:
             raise SolbenchError(f"site: {kind}.html for {key or 'the release'}: {error}") from None
+        for name, data in ((path, page.encode()), *beside.items()):
+            if name in files:
+                raise SolbenchError(f"site: two files would be named {name!r}")
+            files[name] = data
     return files
 
 
@@ -135,7 +144,8 @@ def _content(book: Book, links: Links, kind: str, key: str) -> tuple[str, dict[s
 
 def _count_records(book: Book, files: dict[str, bytes]) -> None:
     """Every definition, solution, workload, bound, score, code record and entry stands on the pages exactly once."""
-    shown = Counter(html.unescape(name) for data in files.values() for name in _RECORD.findall(data.decode()))
+    found = (data.decode() for path, data in files.items() if path.endswith(".html"))
+    shown = Counter(html.unescape(name) for page in found for name in _RECORD.findall(page))
     expected = Counter(text.visible(name) for name in _expected(book))
     for name in sorted(shown.keys() | expected.keys()):
         if shown[name] != expected[name]:

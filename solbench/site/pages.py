@@ -14,7 +14,7 @@ from solbench.model.configuration import Configuration
 from solbench.model.readiness import Readiness
 from solbench.model.score import Entry
 from solbench.model.trace import Protocol
-from solbench.site import chart, text
+from solbench.site import chart, summary, text
 from solbench.site.cells import HEADROOM, SERIES, STATES, Cell, missing, number, protocol_words, ref
 from solbench.site.links import Links
 from solbench.site.machine import machine_model
@@ -251,6 +251,7 @@ def target_page(book: Book, links: Links, target: TargetRecords) -> dict[str, An
         "entries": entries,
         "entry_names": [record.value.name for record in target.entries],
         "rows": rows,
+        "means": [summary.mean(cells) for cells in zip(*(row["cells"] for row in rows))],
         "chart": chart.score_chart(
             "scores",
             f"Score by problem on {target.name}",

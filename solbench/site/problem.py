@@ -11,7 +11,7 @@ from solbench.model.score import Estimate, Score
 from solbench.model.solution import Solution
 from solbench.model.trace import Omission, Trace
 from solbench.model.workload import checked_outputs
-from solbench.site import chart, code, text
+from solbench.site import chart, code, summary, text
 from solbench.site.cells import SERIES, Cell, bound_cells, estimate, headroom_cell, missing, number, ref, score_cell
 from solbench.site.links import Links, slug
 from solbench.site.records import Book, Bound, OpTerm, ProblemRecords, Record, TargetRecords, WorkloadRecords
@@ -119,6 +119,7 @@ def _results(
         "state": target.state.state,
         "sentence": text.sentence(target.state.note),
         "rows": rows,
+        "means": _means(names, rows),
         "conditions": "; ".join(conditions),
         "measured": any(r.value.t_k is not None for w in problem.workloads for r in w.scores.get(target.name, ())),
         "chart": chart.time_chart(
@@ -134,6 +135,19 @@ def _results(
     }
 
 
+def _means(names: Sequence[str], rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The mean score of each solution over its workloads; rows are told to which solutions they belong, by number."""
+    for row in rows:
+        row["groups"] = " ".join(str(number) for number, name in enumerate(names) if name in row["solutions"])
+    if not any(row["score"].sort for row in rows):
+        return []
+    own = [[row["score"] for row in rows if name in row["solutions"]] for name in names]
+    return [
+        {"solution": name, "group": str(number), "mean": summary.mean(cells)}
+        for number, (name, cells) in enumerate(zip(names, own))
+    ]
+
+
 def _result_row(
     book: Book, links: Links, head: dict[str, Any], bound: Cell, scores: Sequence[Record[Score]]
 ) -> dict[str, Any]:
@@ -144,6 +158,7 @@ def _result_row(
     return {
         "head": head,
         "solution": text.listed(record.value.solution for record in scores),
+        "solutions": [record.value.solution for record in scores],
         "labels": _labels(first, None if trace is None else trace.value),
         "bound": bound,
         "times": [estimate(links, t, source) if t is not None else missing("—") for t in (first.t_b, first.t_k)],
