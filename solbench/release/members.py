@@ -24,7 +24,7 @@ class Limits:
     """
 
     files: int = 200_000
-    manifest_bytes: int = 16 << 20
+    manifest_bytes: int = 8 << 20
     object_bytes: int = 8 << 30
     total_bytes: int = 256 << 30
     expansion: int = 200

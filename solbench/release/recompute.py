@@ -137,6 +137,12 @@ def _graphs(sections: Sections, load: Load, definitions: Definitions) -> Iterato
     for name in names:
         if name not in sections["graphs"]:
             yield f"graphs: {name}", "an operator graph, or why there is none", "nothing"
+        elif sections["graphs"][name].kind == "operator-graph":
+            graph = sections["einsums"].get(f"{name}/graph")
+            if graph is None:
+                yield f"einsums: {name}/graph", "the IR of its operator graph, or why there is none", "nothing"
+            elif graph.kind == "einsum-graph" and f"{name}/attestation" not in sections["einsums"]:
+                yield f"einsums: {name}/attestation", "an attestation of its IR", "nothing"
 
 
 def _attestation(name: str, artifact: Mapping[str, Any], sections: Sections, load: Load) -> Iterator[Problem]:

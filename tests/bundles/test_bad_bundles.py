@@ -583,7 +583,7 @@ def test_a_bound_withdrawn_without_reason(folder: Path) -> None:
     refused(result, "count-mismatch")
 
 
-def section_edit(folder: Path, stage: str, edit: Callable[[dict[str, Any]], None]) -> None:
+def section_edit(folder: Path, stage: str, edit: Callable[[dict[str, Any]], object]) -> None:
     release = canonical.loads((folder / "release.json").read_bytes())
     reference = release["sections"][stage]
     section = canonical.loads(object_path(folder, reference["digest"]).read_bytes())
@@ -617,6 +617,19 @@ def test_a_section_with_a_row_more_or_less(
     result = verify(folder)
     assert result.exit_code == 1
     assert {code, "missing-object"} & set(codes(result)), codes(result)
+
+
+@pytest.mark.parametrize("gone", [("graph", "attestation"), ("attestation",)])
+def test_a_graph_whose_ir_or_attestation_was_taken_away(folder: Path, gone: tuple[str, ...]) -> None:
+    """Together with every word about it: the bounds say that there is none."""
+    fields: dict[str, object] = {"attestation": None}
+    if "graph" in gone:
+        fields |= {"graph": None, "result": None, "reason": "no operator graph"}
+    for target in ("cpu", "gfx1200"):
+        rewrite(folder, "bounds", f"{SCALE}/w1@{target}", changed(**fields))
+    section_edit(folder, "einsums", lambda entries: [entries.pop(f"{SCALE}/w1/{name}") for name in gone])
+    result = verify(folder)
+    assert [(one.code, one.path) for one in result.errors] == [("cross-ref", f"einsums: {SCALE}/w1/{gone[0]}")]
 
 
 @pytest.mark.parametrize(

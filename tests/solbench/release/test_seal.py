@@ -117,13 +117,23 @@ def without(name: str) -> Callable[[Path], None]:
 
 
 def not_run(root: Path) -> None:
+    matrix_item(root, "not run: budget")
+
+
+def matrix_item(root: Path, reason: str) -> None:
+    """The release with another word about the baseline's first workload."""
+
     def new(value: dict[str, Any]) -> dict[str, Any]:
-        first = {**value["items"][0], "ready": False, "reason": "not run: budget"}
+        first = {**value["items"][0], "ready": False, "reason": reason}
         return {**value, "items": [first, *value["items"][1:]], "ready": value["ready"] - 1}
 
     store = Workspace.at(root).store
     official_release.change(store, "readiness", "cpu/full", new)
     remake(root, store.index("readiness"))
+
+
+def failing_baseline(root: Path) -> None:
+    matrix_item(root, "RUNTIME_ERROR: it crashed")
 
 
 def remake(root: Path, readiness: dict[str, stores.Descriptor]) -> None:
@@ -158,6 +168,7 @@ def another_release(root: Path) -> None:
         (without("gfx1200/static"), 2, "readiness: gfx1200/static: is missing, and every target needs it"),
         (without("cpu/full"), 2, "readiness: cpu/full: is missing, and it has times; run `solbench qualify full"),
         (not_run, 2, "1 of 5 hold it back, as DEMO/unit/add/w1/eager: not run: budget"),
+        (failing_baseline, 2, "1 of 5 hold it back, as DEMO/unit/add/w1/eager: RUNTIME_ERROR: it crashed"),
         (damaged, 1, "store: digest-mismatch bounds/objects/"),
         (another_release, 2, "is not the release that the store holds"),
         (lambda root: shutil.rmtree(root / ".git"), 2, "is no git checkout"),
@@ -170,6 +181,12 @@ def test_what_keeps_a_release_from_being_sealed(
     assert seal(checkout) == code
     assert words in capsys.readouterr().err
     assert not (checkout / "release" / "published.zip.seal.json").exists()
+
+
+def test_what_the_machine_cannot_hold_is_told(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    matrix_item(checkout, "UNSUPPORTED: memory: needs about 26 GiB, 20 GiB are available")
+    assert seal(checkout) == 0
+    assert "cpu full: 3 of 5 ready" in capsys.readouterr().out
 
 
 def test_a_seal_does_not_outlive_its_archive(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
