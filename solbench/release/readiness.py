@@ -21,6 +21,7 @@ from solbench.model.record import Descriptor as Reference
 from solbench.model.solution import BASELINE
 from solbench.model.trace import Omission, SetHeader, Trace
 from solbench.release.findings import Findings
+from solbench.release.schemas import same
 from solbench.store import Descriptor, encode
 from solbench.workspace import write_file, writing
 
@@ -70,8 +71,9 @@ def cases(sections: Sections, load: Load, target: str, level: Level) -> list[Cas
             key, _, uuid = name.rpartition("/")
             workloads.setdefault(key, []).append((uuid, entry))
     found: list[Case] = []
+    candidates = _solutions(corpus, load, target, level)
     for key, instances in workloads.items():
-        solutions = _solutions(corpus, load, key, target, level)
+        solutions = candidates.get(key, ())
         chosen = _extremes(key, instances, corpus, load) if level == "canary" else instances
         for uuid, instance in chosen:
             if level == "static":
@@ -168,11 +170,13 @@ def derive_again(sections: Sections, load: Load, findings: Findings) -> int:
             findings.add(STAGE, "cross-ref", f"{where}: {case}", expected, found)
     for target in targets:
         derived = static(sections, load, target)
-        expected = None if derived is None else Descriptor.of("readiness", encode("readiness", derived.as_dict()))
         held = stated.get(f"{target}/static")
-        if held != expected:
-            said = [one and one.digest for one in (expected, held)]
-            findings.add(STAGE, "readiness-mismatch", f"{STAGE}: {target}/static", *said)
+        where = f"{STAGE}: {target}/static"
+        if (held is None) != (derived is None):
+            findings.add(STAGE, "readiness-mismatch", where, derived and "a matrix", held and held.digest)
+        elif held is not None and derived is not None and not same(derived.as_dict(), _body(load(STAGE, held))):
+            expected = Descriptor.of("readiness", encode("readiness", derived.as_dict()))
+            findings.add(STAGE, "readiness-mismatch", where, expected.digest, held.digest)
     return len(stated)
 
 
@@ -190,20 +194,20 @@ def unready(matrix: Readiness) -> list[Item]:
 
 
 def _solutions(
-    corpus: Mapping[str, Descriptor], load: Load, problem: str, target: str, level: Level
-) -> list[tuple[str, Descriptor]]:
-    prefix = f"{problem}/solutions/"
-    found = []
+    corpus: Mapping[str, Descriptor], load: Load, target: str, level: Level
+) -> dict[str, list[tuple[str, Descriptor]]]:
+    """By problem: (name, its object) of every solution that a matrix of the level holds."""
+    found: dict[str, list[tuple[str, Descriptor]]] = {}
     for name, entry in corpus.items():
-        if not name.startswith(prefix):
+        problem, separator, solution = name.rpartition("/solutions/")
+        if not separator:
             continue
         spec = load("corpus", entry)["spec"]
         compiled = bool(COMPILED_LANGUAGES & set(spec["languages"]))
-        solution = name.removeprefix(prefix)
         # On a cpu such a candidate is interpreted: a verdict, but no result of that target.
         runs = solution == BASELINE or (target in spec["target_hardware"] and not (compiled and target == "cpu"))
         if runs and (level != "static" or (compiled and target in DEVICES)):
-            found.append((solution, entry))
+            found.setdefault(problem, []).append((solution, entry))
     return found
 
 

@@ -16,21 +16,23 @@ _DOWNGRADES: Final = frozenset({"md5", "sha1", "sha256", "crc32", "crc32c", "adl
 
 def candidates(value: Any) -> Iterator[dict[str, Any]]:
     """Every reference in a parsed artifact, well-formed or not, in the order of the text."""
-    stack = [value]
+    stack = [value] if isinstance(value, (dict, list)) else []
     while stack:
         item = stack.pop()
         if isinstance(item, dict):
             if item.keys() == FIELDS and isinstance(item["digest"], str):
                 yield item
             else:
-                stack.extend(reversed(item.values()))
-        elif isinstance(item, list):
-            stack.extend(reversed(item))
+                stack.extend(reversed([below for below in item.values() if isinstance(below, (dict, list))]))
+        else:
+            stack.extend(reversed([below for below in item if isinstance(below, (dict, list))]))
 
 
 def problem(value: dict[str, Any]) -> tuple[str, object, object] | None:
     """(code, expected, found) for a reference that is not well-formed, or None."""
     kind, digest, size = value["kind"], value["digest"], value["size"]
+    if type(size) is int and size >= 0 and canonical.is_digest(digest) and kind and isinstance(kind, str):
+        return None
     if not isinstance(kind, str) or not kind:
         return "media-type", "the name of a kind", kind
     algorithm, separator, _ = digest.partition(":")

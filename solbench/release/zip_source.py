@@ -25,10 +25,13 @@ class ZipSource(Source):
 
     def examine(self, limits: Limits, findings: Findings) -> bool:
         """Account for every byte; False where the members cannot be listed."""
-        directory = self._directory(limits, findings)
-        if directory is None:
+        found = self._directory(limits, findings)
+        if found is None:
             return False
+        directory, count = found
         members, problem = _parse_directory(directory)
+        if len(members) != count:
+            findings.add("safety", "archive-structure", ".", f"{count} members in the central directory")
         names = [text_of(member.name) for member in members]
         for name, member in zip(names, members, strict=True):
             if name in self._members:
@@ -48,8 +51,8 @@ class ZipSource(Source):
         # Members that overlap or lie outside are not read: with a broken structure nothing more can be said.
         return problem is None
 
-    def _directory(self, limits: Limits, findings: Findings) -> bytes | None:
-        """The central directory, once the end record is what we would write."""
+    def _directory(self, limits: Limits, findings: Findings) -> tuple[bytes, int] | None:
+        """The central directory and how many members it is to have, once the end record is what we would write."""
         size = self._file.size
         tail = self._file.at(max(size - archive.END.size, 0), min(archive.END.size, size))
         if len(tail) < archive.END.size or not tail.startswith(archive.END_SIGNATURE):
@@ -70,10 +73,7 @@ class ZipSource(Source):
         if directory_bytes > limits.manifest_bytes:
             findings.add("safety", "limit-manifest", ".", limits.manifest_bytes, directory_bytes)
             return None
-        directory = self._file.at(offset, directory_bytes)
-        if len(_parse_directory(directory)[0]) != count:
-            findings.add("safety", "archive-structure", ".", f"{count} members in the central directory")
-        return directory
+        return self._file.at(offset, directory_bytes), count
 
     def _account(self, members: list[archive.Member], end: int) -> Problem | None:
         """(code, path, expected, found) of the first byte before ``end`` that we would not have written there."""

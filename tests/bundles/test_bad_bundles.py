@@ -491,6 +491,10 @@ KERNEL = "the only kernel"
         ("timings", "cpu/full/header", changed(clocks="wound"), "schema", 1),
         ("scores", f"{SCALE}/w1@cpu/eager", changed(s=0.75), "score-mismatch", 1),  # 59
         ("scores", f"{SCALE}/w1@cpu/eager", changed(s_high=0.9), "score-mismatch", 1),
+        # Equal to Python, not to JSON: a truth value in place of a number, and the reverse.
+        ("scores", f"{SCALE}/w1@cpu/eager", changed(launch_bound=0), "schema", 1),
+        ("scores", "cpu/fast", changed(audit=False), "schema", 1),
+        ("readiness", "cpu/full", changed(total=True), "schema", 1),
         ("scores", f"{SCALE}/w1@cpu/eager", changed(t_sol_s=1e-9), "score-mismatch", 1),
         ("scores", f"{SCALE}/w2@cpu/fast", changed(state="scored", s=1.0, reason=None), "score-mismatch", 1),
         ("scores", "cpu/fast", changed(s=0.99), "score-mismatch", 1),
