@@ -52,7 +52,6 @@ def verify(
     # "verify" is also the name of this command, so the module is imported whole.
     from solbench.release import verify as verification
     from solbench.release.findings import escape
-    from solbench.release.replay import Request
     from solbench.release.source import Limits
 
     limits = Limits(max_files, max_manifest, max_object, max_total, max_expansion)
@@ -60,7 +59,11 @@ def verify(
     if replay_problem and not replay:
         raise click.UsageError("--replay-problem needs --replay")
     progress = _progress if lines and sys.stderr.isatty() else _silent
-    request = Request(replay_problem, max_replay_seconds, max_replay_memory, progress) if replay else None
+    request = None
+    if replay:
+        from solbench.release.replay import Request
+
+        request = Request(replay_problem, max_replay_seconds, max_replay_memory, progress)
     if lines and bundle.is_symlink():
         click.echo(f"{escape(str(bundle))} is a link to {escape(os.path.realpath(bundle))}")
     try:

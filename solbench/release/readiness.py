@@ -23,7 +23,6 @@ from solbench.model.trace import Omission, SetHeader, Trace
 from solbench.release.findings import Findings
 from solbench.release.schemas import same
 from solbench.store import Descriptor, encode
-from solbench.workspace import write_file, writing
 
 Sections = Mapping[str, Mapping[str, Descriptor]]
 Load = Callable[[str, Descriptor], dict[str, Any]]
@@ -134,6 +133,8 @@ def read(path: Path) -> Readiness:
 
 def write(matrix: Readiness, folder: Path) -> Path:
     """Write a matrix of what was run to ``<target>/<level>.json`` below ``folder``, whole or not at all; the path."""
+    from solbench.workspace import write_file, writing
+
     path = folder / matrix.target / f"{matrix.level}.json"
     with writing(str(path)):
         write_file(path, encode("readiness", matrix.as_dict()))
