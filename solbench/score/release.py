@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -128,21 +129,23 @@ def _score_case(
     case: _Case, record: Record | None, floor_s: float, sections: Sections, reproductions: Sequence[Record] = ()
 ) -> Score:
     """Score of one workload of an entry, with or without a record of it."""
-    where = f"{case.problem.key}/{case.uuid}"
-    again = [
-        (other, _scored(case, other, sections)) for other in reproductions if not stale(other.value, where, sections)
-    ]
-    base = changed(
-        unscored(case.problem.definition, case.uuid, case.solution, case.target, case.result, floor_s, case.references),
-        reproductions=tuple(_reference(other.reference) for other in reproductions),
+    changes: dict[str, Any] = {}
+    again: list[tuple[Record, Score]] = []
+    if reproductions:
+        where = f"{case.problem.key}/{case.uuid}"
+        current = [other for other in reproductions if not stale(other.value, where, sections)]
+        again = [(other, _scored(case, other, sections)) for other in current]
+        changes["reproductions"] = tuple(_reference(other.reference) for other in reproductions)
+    if record is not None:
+        score = _scored(case, record, sections)
+        return changed(score, trust=trust(record, score, again), **changes)
+    reason = "no record of it in the measurement sets"
+    if f"{case.problem.key}/solutions/{case.solution}" not in sections["corpus"]:
+        reason = f"{case.solution} has no solution for this problem"
+    base = unscored(
+        case.problem.definition, case.uuid, case.solution, case.target, case.result, floor_s, case.references
     )
-    if record is None:
-        reason = "no record of it in the measurement sets"
-        if f"{case.problem.key}/solutions/{case.solution}" not in sections["corpus"]:
-            reason = f"{case.solution} has no solution for this problem"
-        return changed(base, reason=reason)
-    score = changed(_scored(case, record, sections), reproductions=base.reproductions)
-    return changed(score, trust=trust(record, score, again))
+    return changed(base, reason=reason, **changes)
 
 
 def _scored(case: _Case, record: Record, sections: Sections) -> Score:
@@ -163,5 +166,6 @@ def _scored(case: _Case, record: Record, sections: Sections) -> Score:
     return changed(base, reason=reason)
 
 
+@functools.lru_cache(maxsize=1024)
 def _reference(descriptor: Descriptor) -> Reference:
     return Reference(kind=descriptor.kind, digest=descriptor.digest, size=descriptor.size)
