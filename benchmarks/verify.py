@@ -60,7 +60,7 @@ SOURCE = "def run(x):\n    return x * 2\n"
 
 # What a child process prints of itself; VmHWM is the peak of its own memory, where ru_maxrss may be its parent's.
 CHILD = """
-import json, resource, sys, time
+import gc, json, resource, sys, time
 from pathlib import Path
 sys.path.insert(0, sys.argv[3])
 if sys.argv[1] == "verify":
@@ -84,6 +84,7 @@ except OSError:
     peak = used[0].ru_maxrss * 1024
 peak = max(peak, used[1].ru_maxrss * 1024)
 print(json.dumps({"call": call, "cpu": sum(u.ru_utime + u.ru_stime for u in used), "peak": peak}))
+gc.freeze()  # as the command ends
 """
 
 

@@ -8,7 +8,7 @@ import zlib
 from collections import deque
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Any, Final
 
 from blake3 import blake3
@@ -16,8 +16,8 @@ from blake3 import blake3
 from solbench import canonical
 from solbench.canonical import MalformedError
 from solbench.errors import IntegrityError
-from solbench.release import bundle, references, schemas
-from solbench.release.findings import Findings
+from solbench.release import bundle, references, schemas, shares
+from solbench.release.findings import Finding, Findings
 from solbench.release.paths import TOP_FILES
 from solbench.release.source import ChangedError, Limits, Source
 from solbench.store import RAW_KINDS, Descriptor
@@ -27,6 +27,8 @@ SITE_SCHEMA: Final = "solbench.site.v1"
 _KEPT_BYTES = 32 << 20
 _PARSED_BYTES = 12 << 20
 _SMALL = 1 << 20
+# Objects from which on a second process is worth its start.
+_MANY = 4000
 # A document beyond this has the memory for itself: parsed, it takes more than ten times its size.
 _LARGE = 6 << 20
 # Of the size that a source reads at once.
@@ -97,6 +99,15 @@ class Contents:
         if value is None:
             value = canonical.loads_again(self.read(member_of(descriptor)))
         return dict(value)
+
+    def holds(self, descriptor: Descriptor) -> bool:
+        """Whether bytes and value of an artifact are at hand."""
+        return descriptor.digest in self._parsed and member_of(descriptor) in self._kept
+
+    def value(self, descriptor: Descriptor) -> Any:
+        """What an artifact was parsed to, sound or not."""
+        found = self._parsed.get(descriptor.digest)
+        return canonical.loads_again(self.read(member_of(descriptor))) if found is None else found
 
     def raw(self, descriptor: Descriptor) -> bytes:
         """Bytes of an object that is no artifact."""
@@ -235,6 +246,9 @@ def closure(contents: Contents, limits: Limits, expect_root: str | None, finding
     if expect_root is not None and expect_root != root.digest:
         findings.add("closure", "root-mismatch", "release.json", expect_root, root.digest)
     seen: dict[str, Descriptor] = {}
+    # Of many small artifacts the contracts are checked at the end, in as many processes as there are processors.
+    workers = shares.workers_for(len(contents.objects)) if len(contents.objects) >= _MANY else 1
+    later: list[Descriptor] | None = [] if workers > 1 else None
     queue = [root]
     complete = True
     while queue:
@@ -255,9 +269,13 @@ def closure(contents: Contents, limits: Limits, expect_root: str | None, finding
         contents.kinds[descriptor.digest] = descriptor.kind
         if name in contents.source.sizes and name not in contents.damaged and descriptor.kind in RAW_KINDS:
             continue
-        below = _artifact(contents, descriptor, name, limits, findings)
+        below = _artifact(contents, descriptor, name, limits, findings, later)
         complete = complete and below is not None
         queue.extend(below or ())
+    if later:
+        for each in shares.over(later, lambda descriptor: _contract_of(contents, descriptor), workers):
+            for fields in each:
+                findings.put("schemas", Finding(*fields))
     if complete:
         for name in contents.objects:
             digest = "blake3:" + name.removeprefix("objects/").replace("/", "")
@@ -268,10 +286,20 @@ def closure(contents: Contents, limits: Limits, expect_root: str | None, finding
     _provenance(contents, root, findings)
 
 
+def _contract_of(contents: Contents, descriptor: Descriptor) -> list[tuple[str, ...]]:
+    """Fields of each finding about one artifact and the contract of its kind."""
+    name, own = member_of(descriptor), Findings()
+    violation = schemas.violation(descriptor.kind, contents.value(descriptor), contents.read(name))
+    if violation is not None:
+        own.add("schemas", violation[0], name, violation[1], violation[2])
+    return [astuple(finding) for finding in own.sorted()]
+
+
 def _artifact(
-    contents: Contents, descriptor: Descriptor, name: str, limits: Limits, findings: Findings
-) -> list[Descriptor] | None:
-    """References of one artifact, or None where it cannot be read."""
+    contents: Contents, descriptor: Descriptor, name: str, limits: Limits, findings: Findings,
+    later: list[Descriptor] | None,
+) -> list[Descriptor] | None:  # fmt: skip
+    """References of one artifact, or None where it cannot be read; its contract is checked or put off."""
     if name not in contents.blake3 or name in contents.damaged:
         return None
     if contents.source.sizes[name] > limits.manifest_bytes:
@@ -300,6 +328,9 @@ def _artifact(
             well_formed = False
         else:
             below.append(Descriptor(candidate["kind"], candidate["digest"], candidate["size"]))
+    if later is not None and contents.holds(descriptor):
+        later.append(descriptor)
+        return below if well_formed else None
     violation = schemas.violation(descriptor.kind, value, data, text)
     if violation is not None:
         findings.add("schemas", violation[0], name, violation[1], violation[2])

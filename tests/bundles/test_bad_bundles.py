@@ -18,7 +18,7 @@ from sample_release import forge_root, reseal, rewrite
 
 from solbench import canonical
 from solbench.errors import InputError
-from solbench.release import archive, source
+from solbench.release import archive, shares, source
 from solbench.release.source import Limits
 from solbench.release.verify import Result, verify
 
@@ -519,6 +519,34 @@ def test_an_artifact_whose_hashes_fit_but_not_its_content(
         (name,) = (entry for entry in sections_of(folder)["code"] if entry.startswith("kernel/"))
     rewrite(folder, stage, name, change)
     refused(verify(folder), code, exit_code)
+
+
+@pytest.mark.parametrize(
+    ("stage", "name", "change"),
+    [
+        ("corpus", SCALE, changed(reference="def ran(x): pass")),
+        ("scores", f"{SCALE}/w1@cpu/eager", changed(launch_bound=0)),
+        ("scores", "cpu/fast", lambda value: [value]),
+        ("timings", "cpu/full/header", changed(clocks="wound")),
+    ],
+)
+@pytest.mark.parametrize("processors", [1, 2, 4])
+def test_contracts_that_are_put_off_for_several_processes_find_the_same(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, processors: int, stage: str, name: str, change: Callable[[Any], Any]
+) -> None:
+    """As of a bundle of thousands of objects."""
+    rewrite(folder, stage, name, change)
+    at_once = verify(folder)
+    monkeypatch.setattr("solbench.release.levels._MANY", 1)
+    monkeypatch.setattr("solbench.release.shares.FEWEST", 1)
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: set(range(processors)))
+    put_off: list[int] = []
+    over = shares.over
+    monkeypatch.setattr(
+        "solbench.release.shares.over", lambda items, *rest: put_off.append(len(items)) or over(items, *rest)
+    )
+    assert verify(folder).as_dict() == at_once.as_dict()
+    assert at_once.exit_code == 1 and bool(put_off) == (processors > 1)
 
 
 def test_rewriting_nothing_changes_nothing(folder: Path) -> None:
