@@ -42,7 +42,7 @@ def seal(root: Path, stated: str | None, output: Path | None) -> None:
         sealed = seals.seal(workspace, out, commit, lambda path: pack(workspace, path, form))
     click.echo(printable(f"{sealed.path}: " + ("as it was" if sealed.again else "sealed")))
     click.echo(printable(f"  archive {sealed.bundle.path}, {sealed.bundle.size} bytes, {sealed.bundle.digest}"))
-    click.echo(f"  root {sealed.bundle.root.digest}, {sealed.objects} objects, every level verified")
+    click.echo(f"  root {sealed.bundle.root.digest}, {sealed.objects} objects, verified, not replayed")
     click.echo(f"  commit {commit}")
     for what, ready, total in sealed.readiness:
         click.echo(printable(f"  {what}: {ready} of {total} ready"))
