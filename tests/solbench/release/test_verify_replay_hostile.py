@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 import replayed_release
 from replayed_release import DOUBLE, Made
-from test_replay import level, needs_sandbox
+from test_verify_replay import level, needs_sandbox
 
 from solbench.release.replay import Request
 from solbench.release.verify import verify
