@@ -6,6 +6,7 @@ last and whole: where there is no seal, nothing was sealed, and the next run beg
 
 from __future__ import annotations
 
+import glob
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -51,14 +52,18 @@ def seal_path(archive: Path) -> Path:
 def seal(workspace: Workspace, archive: Path, revision: str, pack: Callable[[Path], Bundle]) -> Sealed:
     """Check the release of a DVC root, write its archive with ``pack``, verify that, and write the seal beside it.
 
-    ``revision``: of the source, which must be committed whole. :class:`IntegrityError` or :class:`InputError` says what
-    keeps the release from being sealed; then there is no seal of that archive, and none of an earlier one.
+    The caller holds the lock of the checkout. ``revision``: of the source, which must be committed whole.
+    :class:`IntegrityError` or :class:`InputError` says what keeps the release from being sealed; then there is no seal of
+    that archive, and none of an earlier one.
     """
     store = workspace.store
     sections = {stage: store.index(stage) for stage in STAGES}
     require_sound(workspace)
     shown = require_ready(store, sections)
     path = seal_path(archive)
+    # What a killed run was writing; the caller holds the lock, so no other run is.
+    for left in archive.parent.glob(f".{glob.escape(archive.name)}*-*"):
+        left.unlink()
     kept = path.read_bytes() if path.is_file() else None
     # A seal that stands beside another archive would be a lie from the first byte of that on.
     path.unlink(missing_ok=True)

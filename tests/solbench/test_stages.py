@@ -23,7 +23,7 @@ protocol: full
 max_call_s: 0.25
 budget_s: 60.0
 """
-COMPUTED = ("corpus", "workloads", "graphs", "einsums", "code", "bounds", "timings", "scores", "release")
+COMPUTED = ("corpus", "workloads", "graphs", "einsums", "code", "bounds", "timings", "scores", "readiness", "release")
 
 
 @pytest.fixture
