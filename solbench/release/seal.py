@@ -53,8 +53,8 @@ def seal(workspace: Workspace, archive: Path, revision: str, pack: Callable[[Pat
     """Check the release of a DVC root, write its archive with ``pack``, verify that, and write the seal beside it.
 
     The caller holds the lock of the checkout. ``revision``: of the source, which must be committed whole.
-    :class:`IntegrityError` or :class:`InputError` says what keeps the release from being sealed; then there is no seal of
-    that archive, and none of an earlier one.
+    :class:`IntegrityError` or :class:`InputError` says what keeps the release from being sealed; then there is no seal
+    of that archive, and none of an earlier one.
     """
     store = workspace.store
     sections = {stage: store.index(stage) for stage in STAGES}
