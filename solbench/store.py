@@ -67,6 +67,11 @@ def encode(kind: str, value: Mapping[str, Any]) -> bytes:
     return canonical.dumps({**value, "kind": kind})
 
 
+def without_kind(artifact: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a parsed artifact, as its contract reads them: all but the kind, which :func:`encode` adds."""
+    return {name: value for name, value in artifact.items() if name != "kind"}
+
+
 def decode(data: bytes, descriptor: Descriptor, where: str = "") -> dict[str, Any]:
     """Check ``data`` against ``descriptor`` and return the artifact (with ``kind``)."""
     where = where or descriptor.digest

@@ -64,6 +64,7 @@ def official(bundle: Path, target: str | None, name: str | None, expect_root: st
 
     Exit code: 0 every entry asked about is official, 1 one is not, or the bundle is bad; 3 and 4 as `solbench verify`.
     """
+    from solbench.errors import InputError
     from solbench.release import official as scores
     from solbench.release import verify as verification
 
@@ -73,6 +74,9 @@ def official(bundle: Path, target: str | None, name: str | None, expect_root: st
         found.extend(scores.entries(contents.sections, contents.load, target, name))
 
     result = verification.verify(bundle, expect_root, examine=examine)
+    if not result.exit_code and not found:
+        asked = " ".join(part for part in (name and f"entry {name}", target and f"on {target}") if part)
+        raise InputError(asked or str(bundle), "has no entry; nothing was timed, so there is no score")
     if as_json:
         document = {
             "schema": "solbench.official-score.v1",

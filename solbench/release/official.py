@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from solbench.corpus.load import eager_solution
-from solbench.errors import InputError
 from solbench.model.configuration import load_selection
 from solbench.model.definition import Definition
 from solbench.model.readiness import Readiness
@@ -21,7 +20,7 @@ from solbench.model.solution import BASELINE
 from solbench.model.trace import Observation, SetHeader, Trace
 from solbench.release import pins, readiness
 from solbench.score.records import Measured, Record, incomparable, measured, stale
-from solbench.store import Descriptor, encode
+from solbench.store import Descriptor, encode, without_kind
 
 Sections = Mapping[str, Mapping[str, Descriptor]]
 Load = Callable[[str, Descriptor], dict[str, Any]]
@@ -73,17 +72,14 @@ class Official:
 
 
 def entries(sections: Sections, load: Load, target: str | None = None, name: str | None = None) -> list[Official]:
-    """Every entry of a release, or those of ``target`` and ``name``; :class:`InputError` where there is none."""
+    """Every entry of a release, or those of ``target`` and ``name``, by name."""
     found = measured(sections, load)
     chosen = []
     for logical, reference in sorted(sections["scores"].items()):
         if reference.kind == "entry":
-            entry = Entry.load(_body(load("scores", reference)), f"scores: {logical}")
+            entry = Entry.load(without_kind(load("scores", reference)), f"scores: {logical}")
             if target in (None, entry.target) and name in (None, entry.name):
                 chosen.append(_judged(entry, found, sections, load))
-    if not chosen:
-        asked = " ".join(part for part in (name and f"entry {name}", target and f"on {target}") if part)
-        raise InputError(asked or "the release", "has no entry; nothing was timed, so there is no score")
     return chosen
 
 
@@ -121,7 +117,7 @@ def _baseline(entry: Entry, sections: Sections, load: Load) -> Condition:
     corpus = sections["corpus"]
     problems = [name for name, one in corpus.items() if one.kind == "definition"]
     for name in problems:
-        definition = Definition.load(_body(load("corpus", corpus[name])), name)
+        definition = Definition.load(without_kind(load("corpus", corpus[name])), name)
         expected = Descriptor.of("solution", encode("solution", eager_solution(definition).as_dict()))
         if corpus.get(f"{name}/solutions/{BASELINE}") != expected:
             wrong.append(name)
@@ -175,7 +171,7 @@ def _readiness(target: str, sections: Sections, load: Load) -> Iterator[Conditio
         if reference is None:
             yield Condition(f"{level} readiness", False, f"none; `solbench qualify {level} --target {target}`")
             continue
-        matrix = Readiness.load(_body(load(readiness.STAGE, reference)), f"readiness: {target}/{level}")
+        matrix = Readiness.load(without_kind(load(readiness.STAGE, reference)), f"readiness: {target}/{level}")
         lacking = readiness.unready(matrix)
         words = f"{matrix.ready} of {matrix.total} ready"
         if lacking:
@@ -272,7 +268,3 @@ def _headers(records: Sequence[Record]) -> list[SetHeader]:
 def _device(header: SetHeader) -> str:
     named = (header.device.get(field) for field in ("name", "model"))
     return next((value for value in named if isinstance(value, str) and value), "unnamed")
-
-
-def _body(value: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: entry for name, entry in value.items() if name != "kind"}

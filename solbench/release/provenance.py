@@ -18,7 +18,7 @@ from typing import Any
 from solbench import canonical
 from solbench.model.trace import SetHeader
 from solbench.score.records import origin_of
-from solbench.store import Store
+from solbench.store import Store, without_kind
 
 # Whose version can change an artifact, or the bytes of a page.
 _TOOLS = ("solbench", "torch", "triton", "numpy", "opt_einsum", "blake3", "rfc8785", "pydantic", "jinja2", "pygments")
@@ -58,7 +58,7 @@ def measured(store: Store) -> list[dict[str, Any]]:
     """
     found = []
     for name, descriptor, artifact in store.items("timings", "measurement-set"):
-        header = SetHeader.load({key: value for key, value in artifact.items() if key != "kind"}, f"timings: {name}")
+        header = SetHeader.load(without_kind(artifact), f"timings: {name}")
         set_name = name.removesuffix("/header")
         annotations = {
             "target": header.target,

@@ -22,7 +22,7 @@ from solbench.model.solution import BASELINE
 from solbench.model.trace import Omission, SetHeader, Trace
 from solbench.release.findings import Findings
 from solbench.release.schemas import same
-from solbench.store import Descriptor, encode
+from solbench.store import Descriptor, encode, without_kind
 
 Sections = Mapping[str, Mapping[str, Descriptor]]
 Load = Callable[[str, Descriptor], dict[str, Any]]
@@ -125,7 +125,7 @@ def read(path: Path) -> Readiness:
     value = canonical.loads(path.read_bytes(), str(path))
     if not isinstance(value, dict) or value.get("kind") != "readiness":
         raise InputError(str(path), "must be a readiness matrix, as `solbench qualify` writes it")
-    matrix = Readiness.load(_body(value), str(path))
+    matrix = Readiness.load(without_kind(value), str(path))
     if matrix.level == "static" or path.parts[-2:] != (matrix.target, f"{matrix.level}.json"):
         raise InputError(str(path), f"holds the {matrix.level} matrix of {matrix.target}; static ones are derived")
     return matrix
@@ -163,7 +163,7 @@ def derive_again(sections: Sections, load: Load, findings: Findings) -> int:
         if entry.kind != "readiness" or target not in targets or level not in LEVELS:
             findings.add(STAGE, "cross-ref", where, "the readiness of a target of the release", entry.kind)
             continue
-        matrix = Readiness.load(_body(load(STAGE, entry)), where)
+        matrix = Readiness.load(without_kind(load(STAGE, entry)), where)
         if (matrix.target, matrix.level) != (target, level):
             findings.add(STAGE, "cross-ref", where, (target, level), (matrix.target, matrix.level))
             continue
@@ -175,7 +175,7 @@ def derive_again(sections: Sections, load: Load, findings: Findings) -> int:
         where = f"{STAGE}: {target}/static"
         if (held is None) != (derived is None):
             findings.add(STAGE, "readiness-mismatch", where, derived and "a matrix", held and held.digest)
-        elif held is not None and derived is not None and not same(derived.as_dict(), _body(load(STAGE, held))):
+        elif held is not None and derived is not None and not same(derived.as_dict(), without_kind(load(STAGE, held))):
             expected = Descriptor.of("readiness", encode("readiness", derived.as_dict()))
             findings.add(STAGE, "readiness-mismatch", where, expected.digest, held.digest)
     return len(stated)
@@ -216,7 +216,7 @@ def _extremes(
     problem: str, instances: list[tuple[str, Descriptor]], corpus: Mapping[str, Descriptor], load: Load
 ) -> list[tuple[str, Descriptor]]:
     """The workload with the fewest elements and the one with the most; of equals the first by name."""
-    definition = Definition.load(_body(load("corpus", corpus[problem])), problem)
+    definition = Definition.load(without_kind(load("corpus", corpus[problem])), problem)
     sizes = {uuid: elements(definition, load("workloads", entry)["axes"]) for uuid, entry in instances}
     ends = {min(sizes, key=lambda uuid: sizes[uuid]), max(sizes, key=lambda uuid: sizes[uuid])}
     return [(uuid, entry) for uuid, entry in instances if uuid in ends]
@@ -246,7 +246,3 @@ def _matrix(target: str, level: Level, items: Iterable[Item], place: Place | Non
         schema=SCHEMA, target=target, level=level, items=rows, ready=sum(item.ready for item in rows),
         total=len(rows), place=place,
     )  # fmt: skip
-
-
-def _body(value: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: entry for name, entry in value.items() if name != "kind"}

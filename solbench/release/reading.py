@@ -19,7 +19,7 @@ from solbench.release import inventory
 from solbench.release.findings import Findings
 from solbench.release.root import STAGES
 from solbench.release.source import Limits, Source, open_source
-from solbench.store import RAW_KINDS, Descriptor, Index, check, decode, parse_index
+from solbench.store import RAW_KINDS, Descriptor, Index, check, decode, parse_index, without_kind
 
 GIT: Final = "git:"
 _LIMIT: Final = Limits().manifest_bytes
@@ -149,7 +149,7 @@ def _from_bundle(label: str, source: Source) -> Contents:
 
 def _section(value: Mapping[str, Any], where: str) -> Index:
     try:
-        entries = Section.load(_body(value), where).as_dict()["entries"]
+        entries = Section.load(without_kind(value), where).as_dict()["entries"]
     except InputError as error:
         raise IntegrityError(str(error)) from None
     return {name: Descriptor.parse(entry, f"{where}: {name}") for name, entry in entries.items()}
@@ -160,7 +160,7 @@ def _release(data: bytes | None, descriptor: Descriptor | None, label: str) -> M
         return None
     value = decode(data, descriptor, f"{label}: release")
     try:
-        return Release.load(_body(value), f"{label}: release").as_dict()
+        return Release.load(without_kind(value), f"{label}: release").as_dict()
     except InputError as error:
         raise IntegrityError(str(error)) from None
 
@@ -193,7 +193,3 @@ def _git(checkout: Path, *arguments: str) -> bytes | None:
         return None
     except subprocess.TimeoutExpired:
         raise UndecidedError(f"git did not answer within {_GIT_S} s") from None
-
-
-def _body(value: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: entry for name, entry in value.items() if name != "kind"}

@@ -18,7 +18,7 @@ from solbench.release.findings import Finding, Findings
 from solbench.release.root import STAGES, describe
 from solbench.release.schemas import machine, same
 from solbench.score.release import score_sections
-from solbench.store import Descriptor
+from solbench.store import Descriptor, without_kind
 
 Sections = Mapping[str, Mapping[str, Descriptor]]
 Load = Callable[[str, Descriptor], dict[str, Any]]
@@ -47,7 +47,7 @@ def cross_references(sections: Sections, load: Load, findings: Findings) -> None
     if not findings.clean("schemas"):
         return
     definitions = {
-        key: Definition.load(_body(load("corpus", entry)), key)
+        key: Definition.load(without_kind(load("corpus", entry)), key)
         for key, entry in sections["corpus"].items()
         if entry.kind == "definition"
     }
@@ -102,7 +102,7 @@ def _workloads(sections: Sections, load: Load, definitions: Definitions) -> Iter
 
 def _configuration(name: str, artifact: Mapping[str, Any], sections: Sections) -> Iterator[Problem]:
     """A configuration stands under its own name, and what it selects are workloads of the release."""
-    configuration = Configuration.load(_body(artifact), name)
+    configuration = Configuration.load(without_kind(artifact), name)
     if configuration.name != name:
         yield f"workloads: {name}", configuration.name, name
     names = _names(sections)
@@ -222,7 +222,7 @@ def scores(sections: Sections, load: Load, findings: Findings) -> tuple[int, int
             if kind != stated[name].kind:
                 findings.add("scores", "score-mismatch", where, kind, stated[name].kind)
                 continue
-            found = _body(load("scores", stated[name]))
+            found = without_kind(load("scores", stated[name]))
             # Both are as one contract writes them, so that no truth value stands where the other has a number.
             if value != found:
                 _compare("scores", "score-mismatch", where, value, found, findings)
@@ -236,7 +236,7 @@ def counts(release: Mapping[str, Any], sections: Sections, load: Load, findings:
         stage: Descriptor(entry["kind"], entry["digest"], entry["size"]) for stage, entry in release["sections"].items()
     }
     expected = describe(release["name"], sections, load, references).as_dict()
-    _compare("scores", "count-mismatch", "release", expected, _body(release), findings)
+    _compare("scores", "count-mismatch", "release", expected, without_kind(release), findings)
 
 
 # Fields of an entry that count something.
@@ -298,7 +298,9 @@ def _bounds_of(
         reason: str | None = None
         try:
             if program is None:
-                program = analyse(einsum.from_dict(_body(load("einsums", sections["einsums"][f"{workload}/graph"]))))
+                program = analyse(
+                    einsum.from_dict(without_kind(load("einsums", sections["einsums"][f"{workload}/graph"])))
+                )
             if target not in machines:
                 machines[target] = machine(load("bounds", sections["bounds"][f"hardware/{target}"]))
             rejected = tuple(artifact["rejected_formats"])
@@ -330,7 +332,3 @@ def _why_no_graph(workload: str, sections: Sections, load: Load) -> str:
         if entry is not None and entry.kind == "no-graph":
             return str(load(stage, entry)["reason"])
     return "no operator graph"
-
-
-def _body(value: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: entry for name, entry in value.items() if name != "kind"}

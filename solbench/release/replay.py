@@ -28,7 +28,7 @@ from solbench.evaluate import sandbox
 from solbench.model.record import DIGEST, Value
 from solbench.release.findings import Findings
 from solbench.release.levels import Contents
-from solbench.store import Descriptor
+from solbench.store import Descriptor, without_kind
 
 LEVEL: Final = "replay"
 # More children at once would rather fill the memory than save time.
@@ -223,7 +223,7 @@ def _job(contents: Contents, problem: str, names: Sequence[str], path: str) -> _
         entry = sections["graphs"][name]
         recorded = None
         if entry.kind == "operator-graph":
-            recorded = {key: value for key, value in contents.load("graphs", entry).items() if key != "kind"}
+            recorded = without_kind(contents.load("graphs", entry))
         instance = contents.load("workloads", sections["workloads"][name])
         workloads.append({"name": name, "instance": instance, "graph": recorded})
     return _Job(problem, contents.load("corpus", sections["corpus"][problem]), path, tuple(workloads))

@@ -14,7 +14,7 @@ from solbench.model.configuration import load_selection
 from solbench.model.record import Descriptor as Reference
 from solbench.model.release import SCHEMA, SECTION_SCHEMA, Release, Section, TargetState
 from solbench.model.trace import SetHeader
-from solbench.store import Descriptor, Store, encode
+from solbench.store import Descriptor, Store, encode, without_kind
 
 # The stages that every release has, in the order in which data flows.
 STAGES: Final = ("corpus", "workloads", "graphs", "einsums", "code", "bounds", "timings", "scores", "readiness")
@@ -84,7 +84,7 @@ def _targets(sections: Sections, load: Load) -> tuple[TargetState, ...]:
     headers: dict[str, list[SetHeader]] = {}
     for name, entry in sorted(sections["timings"].items()):
         if entry.kind == "measurement-set":
-            fields = {key: value for key, value in load("timings", entry).items() if key != "kind"}
+            fields = without_kind(load("timings", entry))
             header = SetHeader.load(fields, f"timings: {name}")
             headers.setdefault(header.target, []).append(header)
     bounds: dict[str, int] = {}

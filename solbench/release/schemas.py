@@ -21,7 +21,7 @@ from solbench.model.score import Entry, Score
 from solbench.model.solution import Solution
 from solbench.model.trace import Omission, SetHeader, Trace
 from solbench.model.workload import Workload
-from solbench.store import RAW_KINDS
+from solbench.store import RAW_KINDS, without_kind
 
 if TYPE_CHECKING:
     from solar.hardware import Machine
@@ -164,7 +164,7 @@ def violation(kind: str, value: Any, data: bytes, text: str | None = None) -> tu
         return "version" if other else "media-type", expected, schema
     if kind in MODELS and _strictly_again(kind, value, data):
         return None
-    body = {name: entry for name, entry in value.items() if name != "kind"}
+    body = without_kind(value)
     try:
         written = _READERS[kind](body) if kind in _READERS else MODELS[kind].load(body, kind).as_dict()
     except (InputError, SolarError) as error:
@@ -232,7 +232,7 @@ def machine(artifact: Mapping[str, Any]) -> Machine:
     """The machine model of a ``hardware`` artifact; :class:`HardwareError` where it is none."""
     from solar.hardware import Machine
 
-    return Machine.from_dict({name: value for name, value in artifact.items() if name != "kind"})
+    return Machine.from_dict(without_kind(artifact))
 
 
 def _hardware(body: dict[str, Any]) -> dict[str, Any]:

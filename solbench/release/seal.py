@@ -24,7 +24,7 @@ from solbench.release.bundle import STATEMENT_TYPE, Bundle
 from solbench.release.fsck import fsck
 from solbench.release.root import STAGES
 from solbench.release.verify import verify
-from solbench.store import Descriptor, Store
+from solbench.store import Descriptor, Store, without_kind
 from solbench.workspace import Workspace, write_file, writing
 
 PREDICATE_TYPE: Final = "https://solbench.dev/seal/v1"
@@ -106,7 +106,7 @@ def require_ready(store: Store, sections: Sections) -> list[Shown]:
     Static readiness of every target that the release has a workload for, and full readiness of those with times.
     """
     root = store.index("release")["release"]
-    release = Release.load(_body(store.load("release", root)), "release")
+    release = Release.load(without_kind(store.load("release", root)), "release")
     found = []
     for state in release.targets:
         if not state.workloads:
@@ -141,7 +141,7 @@ def _shown(store: Store, sections: Sections, target: str, level: str) -> Shown:
 
 def _read(store: Store, sections: Sections, target: str, level: str) -> Shown:
     reference = sections[readiness.STAGE][f"{target}/{level}"]
-    matrix = Readiness.load(_body(store.load(readiness.STAGE, reference)), f"readiness: {target}/{level}")
+    matrix = Readiness.load(without_kind(store.load(readiness.STAGE, reference)), f"readiness: {target}/{level}")
     return target, level, matrix, reference
 
 
@@ -181,7 +181,3 @@ def _pieces(path: Path) -> Iterator[bytes]:
     with path.open("rb") as file:
         while piece := file.read(_CHUNK):
             yield piece
-
-
-def _body(value: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: entry for name, entry in value.items() if name != "kind"}

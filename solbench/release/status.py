@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from solbench.errors import InputError
 from solbench.model.readiness import Readiness
 from solbench.model.trace import SetHeader
 from solbench.release import official, pins, readiness
 from solbench.release.root import STAGES
-from solbench.store import Store
+from solbench.store import Store, without_kind
 
 
 @dataclass(frozen=True)
@@ -47,12 +45,12 @@ def _of_target(store: Store, sections: Any, target: str) -> TargetStatus:
         if reference is None:
             lines.append(f"readiness {level}: none")
             continue
-        matrix = Readiness.load(_body(store.load(readiness.STAGE, reference)), f"{target}/{level}")
+        matrix = Readiness.load(without_kind(store.load(readiness.STAGE, reference)), f"{target}/{level}")
         lines.append(f"readiness {level}: {matrix.ready} of {matrix.total}")
     sets = 0
     for name, entry in sorted(sections["timings"].items()):
         if entry.kind == "measurement-set" and name.startswith(f"{target}/"):
-            header = SetHeader.load(_body(store.load("timings", entry)), name)
+            header = SetHeader.load(without_kind(store.load("timings", entry)), name)
             prefix = name.removesuffix("header")
             traces = sum(other.startswith(prefix) and one.kind == "trace" for other, one in sections["timings"].items())
             protocol = f"{header.protocol.name} protocol, clocks {header.clocks}"
@@ -60,12 +58,4 @@ def _of_target(store: Store, sections: Any, target: str) -> TargetStatus:
             sets += 1
     if not sets:
         lines.append("measurement sets: none; not timed, so there is no score")
-    try:
-        entries = tuple(official.entries(sections, store.load, target))
-    except InputError:
-        entries = ()
-    return TargetStatus(target, tuple(lines), entries)
-
-
-def _body(value: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: entry for name, entry in value.items() if name != "kind"}
+    return TargetStatus(target, tuple(lines), tuple(official.entries(sections, store.load, target)))

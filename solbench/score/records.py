@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 from solbench.errors import InputError
 from solbench.model.record import NAME
 from solbench.model.trace import Omission, SetHeader, Trace
-from solbench.store import Descriptor
+from solbench.store import Descriptor, without_kind
 
 Sections = Mapping[str, Mapping[str, Descriptor]]
 Load = Callable[[str, Descriptor], dict[str, Any]]
@@ -77,7 +77,7 @@ def measured(sections: Sections, load: Load) -> Measured:
     headers: dict[str, tuple[Descriptor, SetHeader, Origin]] = {}
     for name, entry in timings.items():
         if entry.kind == "measurement-set":
-            header = SetHeader.load(_body(load("timings", entry)), f"timings: {name}")
+            header = SetHeader.load(without_kind(load("timings", entry)), f"timings: {name}")
             if not name.endswith("/header"):
                 raise InputError(f"timings: {name}", "must end in /header")
             own = name.removesuffix("/header")
@@ -91,7 +91,7 @@ def measured(sections: Sections, load: Load) -> Measured:
         if prefix is None:
             raise InputError(where, "belongs to no measurement set")
         reference, header, origin = headers[prefix]
-        fields = _body(load("timings", entry))
+        fields = without_kind(load("timings", entry))
         value: Trace | Omission
         if entry.kind == "trace":
             value = Trace.load(fields, where)
@@ -136,7 +136,3 @@ def incomparable(headers: Sequence[SetHeader], baseline: Sequence[SetHeader] = (
 def _differing(headers: Sequence[SetHeader], one: SetHeader) -> str:
     names = [name for name in SHARED if any(getattr(header, name) != getattr(one, name) for header in headers)]
     return ", ".join(names)
-
-
-def _body(value: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: entry for name, entry in value.items() if name != "kind"}

@@ -23,7 +23,7 @@ from solbench.model.score import Entry, ProblemScore, Score
 from solbench.model.solution import Solution
 from solbench.model.trace import Omission, SetHeader, Trace
 from solbench.model.workload import Workload
-from solbench.store import Descriptor, Index, Store
+from solbench.store import Descriptor, Index, Store, without_kind
 
 T = TypeVar("T")
 
@@ -205,7 +205,7 @@ def load(store: Store) -> Book:
     descriptor = store.index("release").get("release")
     if descriptor is None:
         raise IntegrityError(f"{store.root / 'release.json'}: has no entry 'release'")
-    release = Record("release", descriptor, Release.load(_body(store.load("release", descriptor)), descriptor.digest))
+    release = Record("release", descriptor, Release.load(without_kind(store.load("release", descriptor)), descriptor.digest))
     stages = {stage: _section(store, stage, reference) for stage, reference in sorted(release.value.sections.items())}
     reader = _Reader(store, stages)
     problems = _problems(reader)
@@ -245,7 +245,7 @@ class _Reader:
         entry = self.descriptor(stage, name)
         if entry is None:
             raise IntegrityError(f"{stage}: no artifact {name!r}")
-        return Record(name, entry, _body(self.store.load(stage, entry)))
+        return Record(name, entry, without_kind(self.store.load(stage, entry)))
 
     def require_all_used(self) -> None:
         for stage, index in self.stages.items():
@@ -256,13 +256,10 @@ class _Reader:
                     )
 
 
-def _body(value: dict[str, Any]) -> dict[str, Any]:
-    return {name: entry for name, entry in value.items() if name != "kind"}
-
 
 def _section(store: Store, stage: str, reference: Any) -> Index:
     descriptor = Descriptor(reference.kind, reference.digest, reference.size)
-    section = Section.load(_body(store.load("release", descriptor)), f"section {stage}")
+    section = Section.load(without_kind(store.load("release", descriptor)), f"section {stage}")
     if section.stage != stage:
         raise IntegrityError(f"section {stage}: says it is of stage {section.stage!r}")
     index = {name: Descriptor(e.kind, e.digest, e.size) for name, e in section.entries.items()}
