@@ -14,13 +14,21 @@ import click
 @click.option("--output", type=click.Path(path_type=Path), default=Path("site"), help="The folder.  [default: site]")
 @click.option("--objects", default="../objects", show_default=True, help="Where objects are, seen from the folder.")
 @click.option("--templates", type=click.Path(path_type=Path), default=None, help="Another folder of templates.")
-def site(store: Path, output: Path, objects: str, templates: Path | None) -> None:
+@click.option(
+    "--memo", type=click.Path(path_type=Path), default=None,
+    help="Where pages are kept for the next time.  [default: .solbench/memo, in a checkout]",
+)  # fmt: skip
+def site(store: Path, output: Path, objects: str, templates: Path | None, memo: Path | None) -> None:
     """Render the release below --store into --output, which is replaced as a whole.
 
     Pages need no web server and make no request. Numbers link to objects below --objects: in a bundle
     `../objects`, in a checkout `../store/{stage}/objects`.
     """
+    from solbench.memo import Memo
     from solbench.site import render
 
-    manifest = render(store, output, object_base=objects, templates=templates)
+    kept = Path(".solbench/memo") if memo is None and Path(".solbench").is_dir() else memo
+    manifest = render(
+        store, output, object_base=objects, templates=templates, memo=None if kept is None else Memo(kept)
+    )
     click.echo(f"{output / 'index.html'}: {len(manifest['pages'])} files of release {manifest['release']['digest']}")

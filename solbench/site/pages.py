@@ -24,8 +24,8 @@ from solbench.store import Descriptor
 _NUMBER = re.compile(r"\b\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 
 
-def base(book: Book, links: Links, kind: str, key: str, title: str) -> dict[str, Any]:
-    """What every page has: its title, navigation, the release."""
+def base(book: Book, links: Links, kind: str, key: str, title: str, root: Descriptor) -> dict[str, Any]:
+    """What every page has: its title, navigation, the release. ``root``: the release's object, or its stand-in."""
     release = book.release
     entries = [("index", "", "Release"), ("corpus", "", "Corpus")]
     entries += [("target", target.name, target.name) for target in book.targets]
@@ -38,11 +38,11 @@ def base(book: Book, links: Links, kind: str, key: str, title: str) -> dict[str,
             for page, page_key, label in entries
         ],
         "release_name": release.value.name,
-        "root": ref(links, f"release {release.value.name}", release.descriptor),
+        "root": ref(links, f"release {release.value.name}", root),
         "home": links.page("index"),
         "method": links.page("method"),
         "verify": links.page("verify"),
-        "verify_command": f"solbench verify release/{release.value.name}.zip --expect-root {release.descriptor.digest}",
+        "verify_command": f"solbench verify release/{release.value.name}.zip --expect-root {root.digest}",
     }
 
 
