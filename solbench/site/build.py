@@ -8,7 +8,7 @@ the next release, where nothing of its problem has changed.
 from __future__ import annotations
 
 import importlib.metadata
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,14 +21,18 @@ from solbench.errors import SolbenchError
 from solbench.memo import Memo, code_digest
 from solbench.release import shares
 from solbench.site import pages, problem, solution, tables, text, workload
+from solbench.site.corpus import corpus_page
+from solbench.site.index import Download, index_page
 from solbench.site.links import Links, Objects, Page, paths
 from solbench.site.records import Book, ProblemRecords
+from solbench.site.target import target_page
 from solbench.store import Descriptor
 
 CSP: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'"
 )
 # Kinds of pages that depend on one problem.
+FIRST: Final = ("index", "")
 OF_A_PROBLEM: Final = ("problem", "workload", "solution")
 _LIBRARIES: Final = ("jinja2", "markupsafe", "pygments", "grandalf")
 _SHORT: Final = 12
@@ -77,7 +81,7 @@ def files(book: Book, objects: Objects, templates: Path, memo: Memo | None) -> F
         kept = memo.get(_place(site, page)) if memo is not None else None
         if isinstance(kept, dict) and kept.get("key") == key:
             found[page] = kept["files"]
-    missing = [page for page in wanted if page not in found]
+    missing = [page for page in wanted if page not in found and page != FIRST]
     rendered = shares.over(missing, lambda page: _rendered(site, page), shares.workers_for(len(missing), FEWEST))
     for page, made in zip(missing, rendered):
         # What went wrong in another process goes wrong here as well, and says what it is.
@@ -85,12 +89,29 @@ def files(book: Book, objects: Objects, templates: Path, memo: Memo | None) -> F
         if memo is not None and page in keys:
             memo.put(_place(site, page), {"key": keys[page], "files": made})
     result: Files = {}
-    for page in wanted:
-        for name, data in _of_this_release(found[page], site):
+
+    def add(page: Page, made: Mapping[str, str]) -> None:
+        for name, data in _of_this_release(made, site):
             if name in result:
                 raise SolbenchError(f"site: two files would be named {name!r}")
             result[name] = data
+
+    for page in wanted:
+        if page != FIRST:
+            add(page, found[page])
+    # The first page offers the tables of the others, so it comes last.
+    offered = [
+        Download.of(name, result[name])
+        for page in wanted
+        if page[0] not in (*OF_A_PROBLEM, "index")
+        for name in _tables_of(found[page])
+    ]
+    add(FIRST, _files_of(site, FIRST, offered))
     return result
+
+
+def _tables_of(made: Mapping[str, str]) -> list[str]:
+    return [name for name in made if not name.endswith(".html")]
 
 
 def _version(library: str) -> str:
@@ -109,7 +130,7 @@ def _rendered(site: Site, page: Page) -> dict[str, str] | None:
     return None
 
 
-def _files_of(site: Site, page: Page) -> dict[str, str]:
+def _files_of(site: Site, page: Page, downloads: Sequence[Download] = ()) -> dict[str, str]:
     kind, key = page
     path = site.paths[page]
     root = site.stand_in if kind in OF_A_PROBLEM else site.book.release.descriptor
@@ -118,7 +139,7 @@ def _files_of(site: Site, page: Page) -> dict[str, str]:
     def linked(name: str, beside: list[tables.File]) -> str:
         return site.jinja.get_template("table_files.html").render(name=name, files=beside)
 
-    title, content = _content(site.book, links, kind, key)
+    title, content = _content(site.book, links, kind, key, downloads)
     context = pages.base(site.book, links, kind, key, title, root) | content
     try:
         made = site.jinja.get_template(f"{kind}.html").render(context, csp=CSP)
@@ -128,11 +149,15 @@ def _files_of(site: Site, page: Page) -> dict[str, str]:
     return {path: made} | {name: data.decode() for name, data in beside.items()}
 
 
-def _content(book: Book, links: Links, kind: str, key: str) -> tuple[str, dict[str, Any]]:
+def _content(
+    book: Book, links: Links, kind: str, key: str, downloads: Sequence[Download]
+) -> tuple[str, dict[str, Any]]:
     """Title and content of one page."""
     match kind:
+        case "index":
+            return f"Release {book.release.value.name}", index_page(book, links, downloads)
         case "target":
-            return key, pages.target_page(book, links, book.target(key))
+            return key, target_page(book, links, book.target(key))
         case "problem":
             found = book.problem(key)
             return found.record.value.name, problem.problem_page(book, links, found)
@@ -144,12 +169,11 @@ def _content(book: Book, links: Links, kind: str, key: str) -> tuple[str, dict[s
             title = f"{record.value.name} for {found.record.value.name}"
             return title, solution.solution_page(book, links, found, record)
     title, build = SINGLE_PAGES[kind]
-    return title or f"Release {book.release.value.name}", build(book, links)
+    return title, build(book, links)
 
 
 SINGLE_PAGES: Final[Mapping[str, tuple[str, Callable[[Book, Links], dict[str, Any]]]]] = {
-    "index": ("", pages.index_page),
-    "corpus": ("Corpus", pages.corpus_page),
+    "corpus": ("Corpus", corpus_page),
     "method": ("Method", pages.method_page),
     "verify": ("Verify", pages.verify_page),
 }
