@@ -39,7 +39,7 @@ class Axis:
 def log_axis(values: Sequence[float], unit: str, margin: float = 1.15) -> Axis:
     """Steps 1, 2 and 5 of every decade, from below the smallest to above the largest of ``values``, all positive.
 
-    Powers of ten are labelled; where the axis is shorter than 1.6 decades, every step is. Raises
+    Powers of ten are labelled; where the axis has no more than seven steps, every one is. Raises
     :class:`SolbenchError` for a value that is not a positive number.
     """
     for value in values:
@@ -47,10 +47,12 @@ def log_axis(values: Sequence[float], unit: str, margin: float = 1.15) -> Axis:
             raise SolbenchError(f"site: {value!r} has no place on a log axis")
     low, high = nice_below(min(values) / margin), nice_above(max(values) * margin)
     every = list(steps(low, high))
-    decades = math.log10(high) - math.log10(low)
-    labelled = [step for step in every if _leading(step) == 1] if decades > 1.6 else every
-    stride = math.ceil(len(labelled) / _LABELS) if decades > 1.6 else 1
-    kept = [step for step in labelled if _exponent(step) % stride == 0] if stride > 1 else labelled
+    if len(every) > 7:
+        powers = [step for step in every if _leading(step) == 1]
+        stride = math.ceil(len(powers) / _LABELS)
+        kept = [step for step in powers if _exponent(step) % stride == 0]
+    else:
+        kept = every
     return Axis(low, high, True, tuple((step, text.quantity(step, unit, 1)) for step in kept), tuple(every))
 
 
