@@ -65,8 +65,11 @@ def linear_axis(values: Sequence[float], unit: str) -> Axis:
         if not math.isfinite(value):
             raise SolbenchError(f"site: {value!r} has no place on an axis")
     least, most = min(values), max(values)
-    # Wide enough for steps that differ as floats.
-    span = max(most - least, max(abs(most), abs(least)) * (0.1 if most == least else 1e-6)) or 1.0
+    size = max(abs(least), abs(most))
+    # Wide enough for steps that differ as floats; a single value stands in the middle.
+    span = max(most - least, size * (0.1 if most == least else 1e-6)) or 1.0
+    slack = (span - (most - least)) / 2
+    least, most = least - slack, most + slack
     step = nice_above(span / 7)
     first, last = math.floor((least - span / 40) / step), math.ceil((most + span / 40) / step)
     exact = Decimal(repr(step))

@@ -22,8 +22,8 @@ FOOT = 44
 DENSE = 150
 # Outlines of the template's shapes, smaller, from the middle of the mark.
 _OUTLINES = {
-    "base": "m-3.6 0a3.6 3.6 0 1 0 7.2 0a3.6 3.6 0 1 0-7.2 0",
-    "a": "m-2.6 0a2.6 2.6 0 1 0 5.2 0a2.6 2.6 0 1 0-5.2 0",
+    "base": "m-4 0a4 4 0 108 0 4 4 0 10-8 0",
+    "a": "m-2.5 0a2.5 2.5 0 105 0 2.5 2.5 0 10-5 0",
     "b": "m-2.5-2.5h5v5h-5z",
     "c": "m0-3.5l3.5 3.5-3.5 3.5-3.5-3.5z",
     "d": "m0-3.2l3.2 5.8h-6.4z",
@@ -240,7 +240,7 @@ def _lines(area: _Area, guides: Sequence[Guide]) -> list[Line]:
 def _along(guide: Guide, start: _Place, end: _Place) -> Line:
     x, y = (start[0] + end[0]) / 2, (start[1] + end[1]) / 2
     angle = math.degrees(math.atan2(end[1] - start[1], end[0] - start[0]))
-    turn = f"rotate({angle:.1f} {x:.1f} {y:.1f}) translate(0 -9)"
+    turn = f"rotate({angle:.1f} {x:.1f} {y:.1f}) translate(0 -13)"
     return _line(guide, start, end, "", Label(f"{x:.1f}", f"{y:.1f}", "middle", turn, guide.label, guide.note))
 
 
