@@ -322,6 +322,8 @@ def test_the_engine_that_needs_longest_is_counted():
     work = charged(both)
     assert work is not None and (work.engine, work.operations, work.bytes) == ("valu", 3e9, 1e6)
     assert work.intensity == 3000 and work.operations / work.t_sol_s == pytest.approx(1e12)
+    slower = charged(result([("matrix", "float16", 8e9, 1e12), ("valu", "elementwise", 3e9, 1e12)], 1e6))
+    assert slower is not None and (slower.engine, slower.operations) == ("matrix", 8e9)
 
 
 def test_a_bound_of_two_modes_lies_between_their_roofs():
