@@ -133,7 +133,7 @@ def _description(timing: Timing, left_out: int, t_sol_s: float | None, drawn: bo
         f"{text.plural(sum(counts), 'sample')} of each side: {text.plural(len(counts), 'process', 'processes')} with "
         f"{each}, taken in turns.",
         "The event time is what the process says of a sample; the clock is the orchestrator's, around the whole call, "
-        "and so is later by what a call costs. The witnesses agree where they differ by about as much in every process.",
+        "and so is later by what a call costs. The witnesses agree where they differ by as much in every process.",
     ]
     if left_out:
         words.append(f"{text.plural(left_out, 'time')} not above 0 not drawn.")
