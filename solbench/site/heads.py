@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from solbench.model.definition import AxisConst
@@ -42,6 +42,11 @@ def heads_of(links: Links, problem: ProblemRecords) -> dict[str, Head]:
             href=links.page("workload", w.record.name),
         )
     return found
+
+
+def labels_of(heads: Mapping[str, Head]) -> dict[str, str]:
+    """The label of each workload by its uuid."""
+    return {uuid: head.label for uuid, head in heads.items()}
 
 
 def short_labels(names: Sequence[str]) -> dict[str, str]:

@@ -11,16 +11,16 @@ from solbench.model.score import Estimate, Score
 from solbench.model.solution import Solution
 from solbench.model.trace import Omission, Trace
 from solbench.model.workload import checked_outputs
-from solbench.site import chart, code, summary, text
+from solbench.site import chart, code, roofline, scatter, summary, text
 from solbench.site.cells import SERIES, Cell, bound_cells, estimate, headroom_cell, missing, ref, score_cell
-from solbench.site.heads import Head, heads_of
+from solbench.site.heads import Head, heads_of, labels_of
 from solbench.site.links import Links, slug
 from solbench.site.records import Book, ProblemRecords, Record, TargetRecords, WorkloadRecords
 
 
 def problem_page(book: Book, links: Links, problem: ProblemRecords) -> dict[str, Any]:
     found = heads_of(links, problem)
-    labels = {uuid: head.label for uuid, head in found.items()}
+    labels = labels_of(found)
     definition = problem.record.value
     results = [_results(book, links, problem, target, found) for target in book.targets]
     return {
@@ -45,6 +45,7 @@ def problem_page(book: Book, links: Links, problem: ProblemRecords) -> dict[str,
         ],
         "results": [result for result in results if result["rows"]],
         "untimed": [result for result in results if not result["rows"]],
+        "rooflines": _rooflines(book, problem, labels),
         "solutions": [_solution(links, record) for record in problem.solutions],
         "code": _code(book, links, problem, found),
     }
@@ -123,7 +124,22 @@ def _results(
         )
         if drawn
         else None,
+        "scatter": scatter.problem_scatter(
+            problem, target.name, labels_of(heads), series, f"scatter-{slug(target.name)}"
+        ),
     }
+
+
+def _rooflines(book: Book, problem: ProblemRecords, labels: dict[str, str]) -> list[dict[str, Any]]:
+    """One a target on which a workload can be drawn; solutions have the shapes that they have in the other charts."""
+    found = []
+    for target in book.targets:
+        names = sorted({r.value.solution for w in problem.workloads for r in w.scores.get(target.name, ())})
+        series = {name: SERIES[i % len(SERIES)] for i, name in enumerate(names)}
+        plot = roofline.problem_roofline(problem, target.name, labels, series, f"roofline-{slug(target.name)}")
+        if plot is not None:
+            found.append({"target": target.name, "plot": plot})
+    return found
 
 
 def _means(names: Sequence[str], rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 from solbench.model.readiness import Readiness
 from solbench.model.trace import Protocol
-from solbench.site import chart, summary, text
+from solbench.site import chart, roofline, scatter, summary, text
 from solbench.site.cells import SERIES, Cell, missing, number, protocol_words, ref
 from solbench.site.leaderboard import leaderboard, not_scored, without_numbers
 from solbench.site.links import Links
 from solbench.site.machine import machine_model
+from solbench.site.plot import Plot
 from solbench.site.records import Book, MeasurementSet, Record, TargetRecords
 from solbench.store import Descriptor
 
@@ -79,10 +81,21 @@ def target_page(book: Book, links: Links, target: TargetRecords) -> dict[str, An
             lines,
             [(series[record.name], record.value.name) for record in target.entries],
         ),
+        "plots_shown": _plots(book, target, series),
         "machine": machine_model(links, target.hardware),
         "sets": [_measurement_set(links, found) for found in target.sets],
         "readiness": [_readiness(links, record) for record in target.readiness],
     }
+
+
+def _plots(book: Book, target: TargetRecords, series: Mapping[str, str]) -> list[Plot]:
+    """Every scored workload of each entry against its bound, and all workloads on the roofline."""
+    by_name = {record.value.name: series[record.name] for record in target.entries}
+    plots = [
+        scatter.entry_scatter(book, record, series[record.name], f"scatter-{number}")
+        for number, record in enumerate(target.entries)
+    ]
+    return [plot for plot in (*plots, roofline.target_roofline(book, target.name, by_name, "roofline")) if plot]
 
 
 _LEVELS = {

@@ -100,6 +100,15 @@ def significant(value: float) -> str:
     return _fixed(exact, 0, 3)
 
 
+def step(value: float, size: float, unit: str, like: float) -> str:
+    """A step of an axis, a multiple of ``size``: to the last digit of ``size``, with the prefix of ``like``."""
+    _, power = _scaled(like, 1, unit)
+    last = Decimal(repr(size)).scaleb(-power)
+    places = max(-int(f"{last:e}".partition("e")[2]), 0)
+    shown = f"{Decimal(repr(value)).scaleb(-power):.{places}f}".replace("-", MINUS)
+    return f"{shown}{SPACE}{_PREFIXES[power]}{unit}"
+
+
 def span(low: float, high: float, unit: str, like: float | None = None) -> str:
     """An interval in one unit, chosen by ``like``: ``12.1 – 12.9 µs``."""
     _, power = _scaled(high if like is None else like, 3, unit)

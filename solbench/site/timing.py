@@ -12,6 +12,7 @@ from solbench.site import text
 from solbench.site.cells import Cell, estimate, headroom_cell, missing, number, ref, score_cell
 from solbench.site.links import Links
 from solbench.site.records import Book, Record
+from solbench.site.samples import strip
 from solbench.store import Descriptor
 
 METHODS = {
@@ -21,8 +22,13 @@ METHODS = {
 }
 
 
-def timed(book: Book, links: Links, record: Record[Score], solution_href: str) -> dict[str, Any]:
-    """What is known of one score: its state, and where a trace stands behind it, what that observed."""
+def timed(
+    book: Book, links: Links, record: Record[Score], solution_href: str, name: str, series: str
+) -> dict[str, Any]:
+    """What is known of one score: its state, and where a trace stands behind it, what that observed.
+
+    ``name`` and ``series`` are those of the plot of its samples.
+    """
     score = record.value
     trace = None if score.trace is None else book.traces[score.trace.digest]
     observed = trace.value if trace is not None and isinstance(trace.value, Trace) else None
@@ -44,6 +50,16 @@ def timed(book: Book, links: Links, record: Record[Score], solution_href: str) -
         "checks": [_check(links, source, c) for c in observed.correctness.checks]
         if observed and observed.correctness
         else [],
+        "samples": strip(
+            f"samples-{name}",
+            f"Samples of {score.solution} and of the baseline on {score.target}",
+            observed.timing,
+            score.solution,
+            series,
+            score.t_sol_s,
+        )
+        if observed and observed.timing
+        else None,
         "witnesses": _witnesses(links, source, observed.timing) if observed and observed.timing else None,
         "objects": [
             ref(links, f"score of {score.solution}", record.descriptor),

@@ -8,9 +8,9 @@ from solbench.model.definition import TensorSpec, resolve_shape
 from solbench.model.workload import checked_outputs
 from solbench.site import code, text
 from solbench.site.bound import explained
-from solbench.site.cells import ref
+from solbench.site.cells import SERIES, ref
 from solbench.site.heads import Head, heads_of
-from solbench.site.links import Links
+from solbench.site.links import Links, slug
 from solbench.site.records import Book, ProblemRecords, TargetRecords, WorkloadRecords
 from solbench.site.timing import timed
 
@@ -51,8 +51,15 @@ def _target(
         "href": links.page("target", target.name),
         "bound": None if bound is None else explained(links, target, bound),
         "results": [
-            timed(book, links, record, links.page("solution", f"{problem.key}/solutions/{record.value.solution}"))
-            for record in workload.scores.get(target.name, ())
+            timed(
+                book,
+                links,
+                record,
+                links.page("solution", f"{problem.key}/solutions/{record.value.solution}"),
+                f"{slug(target.name)}-{number}",
+                SERIES[number % len(SERIES)],
+            )
+            for number, record in enumerate(workload.scores.get(target.name, ()))
         ],
         "sentence": text.sentence(target.state.note),
         "tools": code.tools(records),
