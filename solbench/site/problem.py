@@ -9,7 +9,6 @@ from typing import Any
 from solbench.model.definition import AxisConst, AxisExpr, Definition
 from solbench.model.score import Estimate, Score
 from solbench.model.solution import Solution
-from solbench.model.trace import Omission, Trace
 from solbench.model.workload import checked_outputs
 from solbench.site import chart, code, roofline, scatter, summary, text
 from solbench.site.cells import SERIES, Cell, bound_cells, estimate, headroom_cell, missing, ref, score_cell
@@ -94,17 +93,11 @@ def _results(
         bound = replace(bound_cells(links, workload, target.name)[0], record="")
         same = len({(r.value.state, r.value.reason) for r in scores}) == 1
         if same and all(r.value.t_k is None and r.value.s is None for r in scores):
-            rows.append(_result_row(book, links, head, bound, scores))
+            rows.append(_result_row(book, links, problem, head, bound, scores))
         else:
-            rows += [_result_row(book, links, head, bound, [record]) for record in scores]
+            rows += [_result_row(book, links, problem, head, bound, [record]) for record in scores]
         lines.append(_time_line(head, workload, target.name, series))
     drawn = [line for line in lines if any(line.lanes)]
-    # What holds for every trace is said once, below the table.
-    labelled = [set(row["labels"]) for row in rows if row["labels"]]
-    shared = set.intersection(*labelled) if labelled else set()
-    conditions = [label for label in next((row["labels"] for row in rows if row["labels"]), []) if label in shared]
-    for row in rows:
-        row["labels"] = [label for label in row["labels"] if label not in shared]
     return {
         "target": target.name,
         "href": links.page("target", target.name),
@@ -112,7 +105,6 @@ def _results(
         "sentence": text.sentence(target.state.note),
         "rows": rows,
         "means": _means(names, rows),
-        "conditions": "; ".join(conditions),
         "measured": any(r.value.t_k is not None for w in problem.workloads for r in w.scores.get(target.name, ())),
         "chart": chart.time_chart(
             f"times-{slug(target.name)}",
@@ -155,7 +147,9 @@ def _means(names: Sequence[str], rows: Sequence[dict[str, Any]]) -> list[dict[st
     ]
 
 
-def _result_row(book: Book, links: Links, head: Head, bound: Cell, scores: Sequence[Record[Score]]) -> dict[str, Any]:
+def _result_row(
+    book: Book, links: Links, problem: ProblemRecords, head: Head, bound: Cell, scores: Sequence[Record[Score]]
+) -> dict[str, Any]:
     """One score, or several that say the same: then the first says it, and the others only stand for their records."""
     first = scores[0].value
     trace = None if first.trace is None else book.traces.get(first.trace.digest)
@@ -164,19 +158,14 @@ def _result_row(book: Book, links: Links, head: Head, bound: Cell, scores: Seque
         "head": head,
         "solution": text.listed(record.value.solution for record in scores),
         "solutions": [record.value.solution for record in scores],
-        "labels": _labels(first, None if trace is None else trace.value),
+        "trust": first.trust or "",
+        "href": links.page("solution", f"{problem.key}/solutions/{first.solution}") if len(scores) == 1 else "",
         "bound": bound,
         "times": [estimate(links, t, source) if t is not None else missing("—") for t in (first.t_b, first.t_k)],
         "headroom": headroom_cell(links, scores[0]),
         "score": score_cell(links, scores[0]),
         "others": [record.name for record in scores[1:]],
     }
-
-
-def _labels(score: Score, trace: Trace | Omission | None) -> list[str]:
-    """Whose word a result is, and the conditions that its trace names."""
-    named = list(trace.labels) if isinstance(trace, Trace) else []
-    return [*([score.trust] if score.trust is not None else []), *named]
 
 
 def _time_line(head: Head, workload: WorkloadRecords, target: str, series: dict[str, str]) -> chart.Line:

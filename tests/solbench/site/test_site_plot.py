@@ -15,7 +15,8 @@ from site_fixture import HOSTILE, build_store
 
 from solbench.errors import IntegrityError, SolbenchError
 from solbench.model.score import Estimate
-from solbench.site import axis, environment
+from solbench.site import axis
+from solbench.site.build import environment
 from solbench.site.plot import DENSE, Dot, Line, Plot
 from solbench.site.records import Book, BoundResult, load
 from solbench.site.roofline import charged, places, problem_roofline, roofline, roofs, target_roofline

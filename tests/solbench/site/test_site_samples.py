@@ -17,7 +17,7 @@ from site_fixture import HOSTILE
 
 from solbench.errors import SolbenchError
 from solbench.model.trace import SampleSet, Timing
-from solbench.site import environment
+from solbench.site.build import environment
 from solbench.site.samples import Lane, Strip, strip
 
 TEMPLATES = Path(__file__).resolve().parents[3] / "site_templates"
