@@ -15,6 +15,7 @@ MOST_ROWS: Final = 200
 # An argument of more elements is told by their number.
 LONGEST_LIST: Final = 8
 LONGEST_WORD: Final = 60
+MOST_ARGUMENTS: Final = 24
 DIFFERS: Final = "…"
 
 
@@ -80,11 +81,11 @@ def _row(graph: OperatorGraph, number: int, nodes: Sequence[Node], storage: str,
         number=str(number + 1),
         name=differing([node.name for node in nodes]),
         op=nodes[0].op,
-        times=f"× {text.grouped(len(nodes))}" if len(nodes) > 1 else "",
-        reads=", ".join(reads) or "nothing",
-        constants=", ".join(_arguments(nodes, tensors=False)) or "none",
+        times=f"×{text.SPACE}{text.grouped(len(nodes))}" if len(nodes) > 1 else "",
+        reads=some(reads, MOST_ARGUMENTS) or "nothing",
+        constants=some(_arguments(nodes, tensors=False), MOST_ARGUMENTS) or "none",
         writes=some(written) or "no tensor",
-        types=", ".join(types(graph, [node.outputs for node in nodes])) or "no tensor",
+        types=some(types(graph, [node.outputs for node in nodes])) or "no tensor",
         storage=storage,
     )
 
@@ -163,8 +164,8 @@ def _said(value: Any) -> str:
     return words if len(words) <= LONGEST_WORD else words[: LONGEST_WORD - 1] + "…"
 
 
-def some(words: Sequence[str]) -> str:
+def some(words: Sequence[str], most: int = LONGEST_LIST) -> str:
     """All of them, or the first few and how many there are."""
-    if len(words) <= LONGEST_LIST:
+    if len(words) <= most:
         return ", ".join(words)
-    return f"{', '.join(words[: LONGEST_LIST - 2])}, … ({text.grouped(len(words))} in all)"
+    return f"{', '.join(words[: most - 2])}, … ({text.grouped(len(words))} in all)"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from solar import einsum
+from solar.errors import GraphError
 from solbench.site import text
 
 MOST_LINES: Final = 300
@@ -26,11 +27,13 @@ class Listing:
 def listing(artifact: Mapping[str, Any]) -> Listing:
     """The program of an artifact ``einsum-graph`` (with or without its ``kind``) as text.
 
-    Raises :class:`solar.errors.GraphError` where it is no program.
+    Raises :class:`solar.errors.GraphError` where it is no program, or where a name in it breaks the line.
     """
     program = einsum.from_dict({name: value for name, value in artifact.items() if name != "kind"})
-    # The text breaks lines at "\\n" only: a name with another break in it must not make a line of its own.
     lines = [text.visible(line) for line in einsum.to_text(program).removesuffix("\n").split("\n")]
+    if len(lines) != 1 + sum(map(len, (program.inputs, program.values, program.ops, program.outputs))):
+        # Else a name could write lines of its own.
+        raise GraphError("einsum-graph: a name in it breaks the line; names of operations and tensors are one line")
     shown = [line if len(line) <= LONGEST_LINE else line[: LONGEST_LINE - 1] + "…" for line in lines[:MOST_LINES]]
     clipped = sum(len(line) > LONGEST_LINE for line in lines[:MOST_LINES])
     parts = []

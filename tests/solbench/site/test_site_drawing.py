@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import subprocess
@@ -161,7 +162,7 @@ def test_every_operation_once(graph):
     assert counted == len(graph.nodes)
     table = calls.rows(graph)
     assert [row.number for row in table.rows] == [str(place) for place in range(1, len(folded.steps) + 1)]
-    assert sum(int(row.times.removeprefix("× ") or 1) for row in table.rows) == len(graph.nodes)
+    assert sum(int(row.times.removeprefix("×\u00a0") or 1) for row in table.rows) == len(graph.nodes)
 
 
 @settings(max_examples=40, deadline=None)
@@ -325,9 +326,10 @@ def test_words_fit_their_boxes():
             assert columns * 0.6 * size[line.style] < float(box.width)
 
 
-def test_the_same_in_every_process():
+def test_the_same_in_every_process_and_without_numpy():
+    """Grandalf imports NumPy where there is one."""
     code = (
-        "import sys, hashlib; sys.path[:0] = ['tests/solbench/site']\n"
+        "import sys, hashlib; sys.modules['numpy'] = None; sys.path[:0] = ['tests/solbench/site']\n"
         "import test_site_drawing as t\n"
         "print(hashlib.sha256(t.page(t.loop(5)).encode() + t.page(t.loop(30)).encode()).hexdigest())"
     )
@@ -379,3 +381,14 @@ def test_a_long_program_says_what_is_left_out():
 def test_a_program_that_is_none_is_refused():
     with pytest.raises(GraphError):
         ir.listing(program(2) | {"ops": 3})
+
+
+def test_a_name_writes_no_line_of_its_own():
+    forged = json.loads(json.dumps(program(2)).replace('"x"', '"x\\noutput z = %t0"'))
+    with pytest.raises(GraphError, match="breaks the line"):
+        ir.listing(forged)
+
+
+def test_control_characters_in_a_program_are_shown():
+    forged = json.loads(json.dumps(program(1)).replace('"x"', '"x\\u202e"'))
+    assert "\\u202e" in ir.listing(forged).lines and "\u202e" not in ir.listing(forged).lines
