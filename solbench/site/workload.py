@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+from solar.errors import GraphError
+from solar.graph import from_dict
+from solbench.errors import IntegrityError
 from solbench.model.definition import TensorSpec, resolve_shape
 from solbench.model.workload import checked_outputs
-from solbench.site import code, text
+from solbench.site import calls, code, text
 from solbench.site.bound import explained
 from solbench.site.cells import SERIES, ref
+from solbench.site.drawing import draw
 from solbench.site.heads import Head, heads_of
+from solbench.site.ir import listing
 from solbench.site.links import Links, slug
 from solbench.site.records import Book, ProblemRecords, TargetRecords, WorkloadRecords
 from solbench.site.timing import timed
+from solbench.store import without_kind
 
 
 def workload_page(book: Book, links: Links, problem: ProblemRecords, workload: WorkloadRecords) -> dict[str, Any]:
@@ -35,6 +41,7 @@ def workload_page(book: Book, links: Links, problem: ProblemRecords, workload: W
         "outputs": _outputs(problem, workload),
         "targets": shown,
         "without": [target["name"] for target in targets if target not in shown],
+        **_made_of(links, workload),
         "attestation": _attestation(links, workload),
         "objects": _objects(links, order[place], workload, shown),
     }
@@ -98,6 +105,24 @@ def _outputs(problem: ProblemRecords, workload: WorkloadRecords) -> list[dict[st
         }
         for name, spec in definition.outputs.items()
     ]
+
+
+def _made_of(links: Links, workload: WorkloadRecords) -> dict[str, Any]:
+    """The operator graph as a drawing and as a table, and the einsum IR as text; None for what the release lacks."""
+    evidence = {descriptor.kind: descriptor for _, descriptor in workload.evidence}
+    found: dict[str, Any] = {"drawing": None, "operations": None, "graph_ref": None, "ir": None, "ir_ref": None}
+    try:
+        if "operator-graph" in evidence:
+            graph = from_dict(without_kind(links.objects.load(evidence["operator-graph"])))
+            found["drawing"] = draw(graph, "graph", workload.uuid)
+            found["operations"] = calls.rows(graph)
+            found["graph_ref"] = ref(links, "operator graph", evidence["operator-graph"])
+        if "einsum-graph" in evidence:
+            found["ir"] = listing(links.objects.load(evidence["einsum-graph"]))
+            found["ir_ref"] = ref(links, "einsum IR", evidence["einsum-graph"])
+    except GraphError as error:
+        raise IntegrityError(f"{workload.record.name}: {error}") from None
+    return found
 
 
 def _attestation(links: Links, workload: WorkloadRecords) -> dict[str, Any] | None:
