@@ -181,16 +181,18 @@ SINGLE_PAGES: Final[Mapping[str, tuple[str, Callable[[Book, Links], dict[str, An
 
 def _of_this_release(made: Mapping[str, str], site: Site) -> Iterable[tuple[str, bytes]]:
     """A page's files with the stand-in replaced by the release, and the digests of its tables by what they are then."""
-    first, *beside = made.items()
     old, new = site.stand_in, site.book.release.descriptor
-    page = _replaced(first[1], old.digest, new.digest)
-    for name, content in beside:
+    path = next(name for name in made if name.endswith(".html"))
+    page = _replaced(made[path], old.digest, new.digest)
+    for name, content in made.items():
+        if name == path:
+            continue
         data, known = content.encode(), canonical.digest(content.encode())
         if old.digest in content:
             data = content.replace(old.digest, new.digest).encode()
             page = _replaced(page, known, canonical.digest(data))
         yield name, data
-    yield first[0], page.encode()
+    yield path, page.encode()
 
 
 def _replaced(page: str, old: str, new: str) -> str:

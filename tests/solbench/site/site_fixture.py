@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from solar import einsum, graph
 from solbench import canonical
 from solbench.code import section
 from solbench.code.artifacts import artifacts
 from solbench.code.compiling import Launch, Recorded
-from solbench.model.definition import Definition
+from solbench.model.definition import Definition, resolve_shape
 from solbench.model.release import Release, Section
 from solbench.model.score import Entry, Score
 from solbench.model.solution import Solution
@@ -165,6 +166,34 @@ def _definitions(description: str) -> dict[str, tuple[Definition, list[dict[str,
             ],
         ),
     }
+
+
+def _graphs(problem: Definition, axes: Mapping[str, int]) -> tuple[graph.OperatorGraph, einsum.Program]:
+    """What a reference might call: every output is the exponential of the first input."""
+    shapes = {name: resolve_shape(spec, dict(axes)) for name, spec in problem.inputs.items() if spec.shape is not None}
+    first = next(iter(shapes))
+    nodes, ops, tensors, outputs = [], [], {}, []
+    for storage, (name, shape) in enumerate(shapes.items()):
+        tensors[f"in.{name}"] = (shape, problem.inputs[name].dtype, storage)
+    for position, name in enumerate(problem.outputs):
+        made = f"exp_{position}"
+        tensors[made] = (shapes[first], problem.inputs[first].dtype, len(shapes) + position)
+        nodes.append(graph.Node(made, "aten.exp.default", {"self": graph.Ref(f"in.{first}")}, (made,)))
+        ops.append(einsum.Op(made, "map", "exp", (f"in.{first}",), (made,), {"source": "aten.exp.default"}))
+        outputs.append((name, made))
+    inputs = tuple((name, f"in.{name}") for name in shapes)
+    operators = graph.OperatorGraph(
+        "aten",
+        {
+            name: graph.Tensor(shape, dtype, (1,) * len(shape), storage)
+            for name, (shape, dtype, storage) in tensors.items()
+        },
+        inputs,
+        tuple(outputs),
+        tuple(nodes),
+    )
+    plain = {name: einsum.Tensor(shape, dtype) for name, (shape, dtype, _) in tensors.items()}
+    return operators, einsum.Program("aten", plain, inputs, tuple(outputs), tuple(ops))
 
 
 def _hardware(target: str, bandwidth: float, rate: float) -> dict[str, Any]:
@@ -343,9 +372,9 @@ def _put_problem(builder: Builder, key: str, problem: Any, axes: Any, inputs: An
         instance_ref = builder.put("workloads", f"{key}/{uuid}", "workload", instance)
         if "matmul" in problem.op_type and position < 2:
             _put_code(builder, solution, instance, position)
-        graph = {"schema": "solar.einsum-graph.v1", "path": "aten", "ops": [], "note": uuid}
-        builder.put("graphs", f"{key}/{uuid}", "operator-graph", {**graph, "schema": "solar.operator-graph.v1"})
-        graph_ref = builder.put("einsums", f"{key}/{uuid}/graph", "einsum-graph", graph)
+        operators, program = _graphs(problem, resolved)
+        builder.put("graphs", f"{key}/{uuid}", "operator-graph", graph.to_dict(operators))
+        graph_ref = builder.put("einsums", f"{key}/{uuid}/graph", "einsum-graph", einsum.to_dict(program))
         attestation = {
             "schema": "solar.attestation.v1",
             "_type": "https://in-toto.io/Statement/v1",
