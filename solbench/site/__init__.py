@@ -10,6 +10,7 @@ import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from shutil import rmtree
 from typing import Any, Final
@@ -18,14 +19,14 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
 
 from solbench import canonical
 from solbench.errors import InputError, IntegrityError, SolbenchError
-from solbench.site import pages, problem, tables, text
+from solbench.site import compare, hardware, pages, problem, status, tables, text
 from solbench.site.links import Links, Objects, paths
 from solbench.site.records import Book, load
 from solbench.store import Store
 from solbench.workspace import replace_folder, write_file
 
 SCHEMA: Final = "solbench.site.v1"
-ASSETS: Final = ("site.css", "site.js", "icon.svg", "blake3.js", "bundle.js", "verify.js")
+ASSETS: Final = ("site.css", "site.js", "icon.svg", "blake3.js", "bundle.js", "choose.js", "verify.js", "compare.js")
 CSP: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'"
 )
@@ -34,13 +35,14 @@ _RECORD = re.compile(r' data-record="([^"]*)"')
 
 
 def render(
-    store_root: Path, out: Path, *, object_base: str = "../objects", templates: Path | None = None
+    store_root: Path, out: Path, *, object_base: str = "../objects", templates: Path | None = None, compare_with: str | None = None
 ) -> dict[str, Any]:
     """Write the site of the release below ``store_root`` to ``out`` and return the content of its ``site.json``.
 
     ``object_base``: address of the objects relative to ``out``; ``{stage}`` in it is replaced by the stage that holds
     the object (``../store/{stage}/objects`` in a checkout, ``../objects`` in a bundle). ``templates``: folder of the
-    templates, else the checkout's ``site_templates``. ``out`` is replaced as a whole, last.
+    templates, else the checkout's ``site_templates``. ``compare_with``: an earlier release, as :func:`solbench.release.reading.opened`
+    takes one; the page Compare then says what changed since. ``out`` is replaced as a whole, last.
 
     Raises :class:`SolbenchError` where a record would be lost or repeated, an object is missing, or ``out`` holds
     something that is not a rendered site.
@@ -50,6 +52,8 @@ def render(
     if out.is_dir() and any(out.iterdir()) and not (out / "site.json").is_file():
         raise InputError(str(out), "exists and is no rendered site; name another folder, or remove it")
     book = load(Store(store_root))
+    if compare_with is not None:
+        book = replace(book, since=compare.since(compare_with, store_root))
     files = _pages(book, folder, store_root, object_base)
     _count_records(book, files)
     files |= {f"assets/{name}": _asset(folder, name) for name in ASSETS}
@@ -130,6 +134,12 @@ def _content(book: Book, links: Links, kind: str, key: str) -> tuple[str, dict[s
             return f"Release {book.release.value.name}", pages.index_page(book, links)
         case "corpus":
             return "Corpus", pages.corpus_page(book, links)
+        case "hardware":
+            return "Hardware", hardware.hardware_page(book, links)
+        case "status":
+            return "Status", status.status_page(book, links)
+        case "compare":
+            return "Compare", compare.compare_page(book, links)
         case "method":
             return "Method", pages.method_page(book, links)
         case "verify":

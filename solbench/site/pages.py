@@ -14,7 +14,7 @@ from solbench.model.configuration import Configuration
 from solbench.model.readiness import Readiness
 from solbench.model.score import Entry
 from solbench.model.trace import Protocol
-from solbench.site import chart, summary, text
+from solbench.site import chart, status, summary, text
 from solbench.site.cells import HEADROOM, SERIES, STATES, Cell, missing, number, protocol_words, ref
 from solbench.site.links import Links
 from solbench.site.machine import machine_model
@@ -29,6 +29,7 @@ def base(book: Book, links: Links, kind: str, key: str, title: str) -> dict[str,
     release = book.release
     entries = [("index", "", "Release"), ("corpus", "", "Corpus")]
     entries += [("target", target.name, target.name) for target in book.targets]
+    entries += [("hardware", "", "Hardware"), ("status", "", "Status"), ("compare", "", "Compare")]
     entries += [("method", "", "Method"), ("verify", "", "Verify")]
     return {
         "title": title,
@@ -261,6 +262,7 @@ def target_page(book: Book, links: Links, target: TargetRecords) -> dict[str, An
             [(series[record.name], record.value.name) for record in target.entries],
         ),
         "machine": machine_model(links, target.hardware),
+        "hardware": links.page("hardware"),
         "sets": [_measurement_set(links, found) for found in target.sets],
         "readiness": [_readiness(links, record) for record in target.readiness],
     }
@@ -359,7 +361,12 @@ def _configuration(links: Links, record: Record[Configuration]) -> dict[str, Any
 
 
 def method_page(book: Book, links: Links) -> dict[str, Any]:
-    return {"headroom": list(HEADROOM.items()), "targets": [target_headline(book, links, t) for t in book.targets]}
+    states = status.meanings([kind for kind in status.KINDS if kind != "scored"])
+    return {
+        "states": states,
+        "headroom": list(HEADROOM.items()),
+        "targets": [target_headline(book, links, t) for t in book.targets],
+    }
 
 
 def verify_page(book: Book, links: Links) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from pydantic import ConfigDict, Field
 
@@ -24,6 +24,9 @@ from solbench.model.solution import Solution
 from solbench.model.trace import Omission, SetHeader, Trace
 from solbench.model.workload import Workload
 from solbench.store import Descriptor, Index, Store, without_kind
+
+if TYPE_CHECKING:
+    from solbench.release.diff import Diff
 
 T = TypeVar("T")
 
@@ -177,6 +180,8 @@ class Book:
     kernels: Mapping[str, Record[Kernel]]
     sections: tuple[tuple[str, Descriptor, int], ...]
     stage_of: Mapping[str, str] = field(repr=False)
+    # What changed since an earlier release, where one was named.
+    since: Diff | None = field(default=None, repr=False)
 
     def workloads(self) -> Iterator[tuple[ProblemRecords, WorkloadRecords]]:
         for problem in self.problems:
