@@ -56,7 +56,15 @@ def settle(builder: Builder, workload: str, solution: str, state: str, status: s
     del trace["kind"], found["kind"]
     reference = builder.put("timings", f"cpu/plain/{workload}/{solution}", "trace", trace)
     s = 0.0 if state == "failed" else None
-    found |= {"state": state, "reason": f"{status}: {reason}", "t_k": None, "t_b": None, "s": s, "s_low": s, "s_high": s}
+    found |= {
+        "state": state,
+        "reason": f"{status}: {reason}",
+        "t_k": None,
+        "t_b": None,
+        "s": s,
+        "s_low": s,
+        "s_high": s,
+    }
     builder.put("scores", name, "score", {**found, "trace": reference})
 
 
@@ -165,7 +173,9 @@ def test_every_workload_has_its_row(store, site):
     assert results["l1n23_softmax w0"].startswith("eager: scored openmp: too narrow to score: relative headroom")
     assert results["l1n23_softmax w2"] == "eager: scored openmp: in audit: T_k is below T_SOL"
     assert results["l1n23_softmax w3"] == "eager, openmp: not measured: over the cpu budget of 0.25 s a call"
-    assert results["l1n2_standard_matmul w0"].startswith("eager: unsupported: no bfloat16 here openmp: failed: COMPILE_")
+    assert results["l1n2_standard_matmul w0"].startswith(
+        "eager: unsupported: no bfloat16 here openmp: failed: COMPILE_"
+    )
     assert results["moe_topk_softmax w0"].endswith("openmp: no solution")
     alone = rows["moe_topk_softmax smoke, gfx1200"]
     assert (alone["Bound cpu"], alone["Results cpu"]) == ("not for this target", "—")
