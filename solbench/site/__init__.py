@@ -35,14 +35,20 @@ _RECORD = re.compile(r' data-record="([^"]*)"')
 
 
 def render(
-    store_root: Path, out: Path, *, object_base: str = "../objects", templates: Path | None = None, compare_with: str | None = None
+    store_root: Path,
+    out: Path,
+    *,
+    object_base: str = "../objects",
+    templates: Path | None = None,
+    compare_with: str | None = None,
 ) -> dict[str, Any]:
     """Write the site of the release below ``store_root`` to ``out`` and return the content of its ``site.json``.
 
     ``object_base``: address of the objects relative to ``out``; ``{stage}`` in it is replaced by the stage that holds
     the object (``../store/{stage}/objects`` in a checkout, ``../objects`` in a bundle). ``templates``: folder of the
-    templates, else the checkout's ``site_templates``. ``compare_with``: an earlier release, as :func:`solbench.release.reading.opened`
-    takes one; the page Compare then says what changed since. ``out`` is replaced as a whole, last.
+    templates, else the checkout's ``site_templates``. ``compare_with``: an earlier release, as
+    :func:`solbench.release.reading.opened` takes one; the page Compare then says what changed since. ``out`` is
+    replaced as a whole, last.
 
     Raises :class:`SolbenchError` where a record would be lost or repeated, an object is missing, or ``out`` holds
     something that is not a rendered site.

@@ -161,7 +161,7 @@ def _where(links: Links, name: str) -> dict[str, str]:
 
 
 def _pair(links: Links, change: Change, name: str, shown: Callable[[float], str]) -> dict[str, Cell]:
-    """One number of an artifact, old, new and their ratio. The new one links to its object, which is in this release."""
+    """One number of an artifact, old, new and their ratio. The new one links to its object: this release holds it."""
     field = next((field for field in change.fields if field.name == name), None)
     if field is None:
         return {"old": missing("same"), "new": missing("same"), "ratio": missing("—")}

@@ -39,8 +39,8 @@ KINDS: Final = {
     "audit": Kind(
         STATES["audit"],
         "audit",
-        "a time below the bound or above what the memory can move: the measurement or the bound is wrong. No score, and "
-        "the entry’s total is withheld, until someone has found out which",
+        "a time below the bound or above what the memory can move: the measurement or the bound is wrong. No score, "
+        "and the entry’s total is withheld, until someone has found out which",
     ),
     "too_narrow": Kind(
         STATES["too_narrow"],
@@ -97,7 +97,7 @@ def solutions_run(book: Book, target: str) -> list[str]:
 def results(
     book: Book, problem: ProblemRecords, workload: WorkloadRecords, target: str, names: Sequence[str]
 ) -> tuple[Result, ...]:
-    """One for each of ``names``, the solutions run on ``target``; a single one without solution where there are none."""
+    """One for each of ``names``, the solutions run on ``target``; one of no solution where there are none."""
     if not workload.on(target):
         return tuple(Result(name, "not_for_it") for name in names) or (Result("", "not_for_it"),)
     scores = {record.value.solution: record.value for record in workload.scores.get(target, ())}
@@ -156,7 +156,7 @@ def status_page(book: Book, links: Links) -> dict[str, Any]:
                 by_bound[target.name][bound[0]] += 1
                 for result in found:
                     by_result[target.name, result.solution][result.kind] += 1
-                cells.append(_cells(bound, found))
+                cells.append({**_cells(bound, found), "wide": bool(names[target.name])})
             rows.append(
                 {
                     "problem": problem.record.value.name,
@@ -220,7 +220,7 @@ def _column(links: Links, target: TargetRecords, solution: str) -> dict[str, str
 
 
 def _cells(bound: tuple[str, str], found: Sequence[Result]) -> dict[str, Any]:
-    """A workload on one target: the words on its bound, those on its results, and how early the worst of these sorts."""
+    """A workload on one target: the words on its bound, those on its results, and the place of the worst of these."""
     kind, reason = bound
     if kind == "not_for_it":
         return {"bound": missing(KINDS[kind].words), "results": [], "order": ""}

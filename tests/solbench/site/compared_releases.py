@@ -21,8 +21,8 @@ MOVED = f"{SOFTMAX}/aka-l1n23_softmax-w0"
 def build(root: Path) -> tuple[Builder, Builder]:
     """The stores ``old/store`` and ``new/store`` below ``root``; the older release is named ``earlier``.
 
-    They differ in the score ``FASTER`` and its trace, in everything that rests on the model of gfx1200 (itself, 9 bounds, 16 scores),
-    in one operator graph that is gone, and in one that has another name.
+    They differ in the score ``FASTER`` and its trace, in everything that rests on the model of gfx1200 (itself, 9
+    bounds, 16 scores), in one operator graph that is gone, and in one that has another name.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(site_fixture.CASES, ("softmax", 1, "openmp"), ("scored", None, 6.0, 3.5))

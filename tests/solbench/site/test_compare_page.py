@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from compared_releases import FASTER, MOVED, PREDICATE, SOFTMAX, WIDER, build
+from compared_releases import FASTER, MOVED, PREDICATE, WIDER, build
 from playwright import sync_api as playwright
 
 from solbench import canonical

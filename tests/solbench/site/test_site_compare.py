@@ -1,4 +1,4 @@
-"""The page Compare as it is rendered: what changed since an earlier release, wherever that lies, or that none was given."""
+"""The page Compare as rendered: what changed since an earlier release, wherever that lies, or that none was given."""
 
 from __future__ import annotations
 

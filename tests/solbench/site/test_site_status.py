@@ -159,7 +159,7 @@ def test_bounds_are_counted_by_target(site):
 
 def test_every_workload_has_its_row(store, site):
     rows = {row["Workload"]: row for row in table(site, "workloads")}
-    assert len(rows) == 9 and list(rows)[0] == "moe_topk_softmax w0"
+    assert len(rows) == 9 and next(iter(rows)) == "moe_topk_softmax w0"
     untimed = "no card with this target was measured"
     assert rows["l1n23_softmax w1"] == {
         "Workload": "l1n23_softmax w1",
