@@ -16,14 +16,14 @@ from solbench.store import Descriptor
 
 def hardware_page(book: Book, links: Links) -> dict[str, Any]:
     models = {target.name: machine_model(links, target.hardware) for target in book.targets}
-    known = [target for target in book.targets if target.hardware is not None]
-    rows = {target.name: _rows(models[target.name]) for target in known}
-    balances = {
-        target.name: _balances(links, modelled(target.hardware), target.hardware.descriptor)
-        for target in known
-        if target.hardware is not None
-    }
+    rows = {name: _rows(model) for name, model in models.items() if model is not None}
+    records = {target.name: target.hardware for target in book.targets if target.hardware is not None}
+    machines = {name: modelled(record) for name, record in records.items()}
+    balances = {name: _balances(links, machines[name], record.descriptor) for name, record in records.items()}
+    # A calibrated model is of the machine that it was measured on, which `show` would not tell.
+    published = [name for name, machine in machines.items() if machine.origin == "specified"]
     return {
+        "show_command": f"solbench hardware show {published[0]}" if published else "",
         "targets": [
             {
                 "name": target.name,
@@ -33,8 +33,8 @@ def hardware_page(book: Book, links: Links) -> dict[str, Any]:
             }
             for target in book.targets
         ],
-        "names": [target.name for target in known],
-        "rows": _side_by_side(rows, [_rates_in_order(), *(row for row in rows.values())]),
+        "names": list(records),
+        "rows": _side_by_side(rows, [_rates_in_order(), *rows.values()]),
         "balances": _side_by_side(balances, [_rates_in_order()]),
         "sources": [
             {"target": name, "href": links.page("target", name), **row}
@@ -50,9 +50,8 @@ def _rates_in_order() -> list[str]:
     return [MEMORY, *(rate_name(engine, form) for engine in ENGINES for form in FORMATS)]
 
 
-def _rows(model: Mapping[str, Any] | None) -> dict[str, dict[str, Any]]:
+def _rows(model: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Rates and figures of one model by what they are called. A figure rests on its source alone."""
-    assert model is not None
     alone = {"basis": Cell("its source alone"), "check": "see the source"}
     return {row["name"]: {**alone, **row} for row in (*model["rates"], *model["figures"])}
 

@@ -157,6 +157,8 @@ def test_models_say_where_they_are_from(site):
     assert cpu["Device measured in this release"] == "a made-up processor"
     assert (gfx1200["Origin"], gfx1200["Device measured in this release"]) == ("from specifications", "none")
     linted = "none found: each rate a clock times its clock is within 2\u00a0% of the published figure"
+    page = read((site / "hardware.html").read_text()).text
+    assert "solbench hardware show gfx1200" in page and "show cpu" not in page and "solbench hardware lint" in page
     assert (cpu["Contradictions in the model"], gfx1200["Contradictions in the model"]) == ("none found", linted)
 
 
@@ -183,6 +185,8 @@ def test_what_has_no_model_says_so(site):
     cpu, gfx1200 = book.targets
     page = drawn(replace(book, targets=(cpu, replace(gfx1200, hardware=None))), site.parent / "store")
     assert "<td>no model</td>" in page and page.count('<th scope="col" class="num" data-type="number">') == 1
+    page = drawn(replace(book, targets=(cpu,)), site.parent / "store")
+    assert "hardware show" not in page and "solbench hardware lint" in page
     bare = tuple(replace(target, hardware=None) for target in book.targets)
     page = drawn(replace(book, targets=bare), site.parent / "store")
     assert "This release holds no machine model" in page and "solbench repro" in page and "Side by side" not in page
