@@ -291,6 +291,7 @@ def release(workspace: Workspace, output: StageOutput) -> str:
 
 def site(workspace: Workspace) -> str:
     """The static site into ``site/``."""
+    from solbench.memo import Memo
     from solbench.site import render
 
     pages = render(
@@ -298,6 +299,7 @@ def site(workspace: Workspace) -> str:
         workspace.root / "site",
         object_base="../store/{stage}/objects",
         templates=workspace.checkout / "site_templates",
+        memo=Memo(workspace.memo),
     )
     return f"{len(pages['pages'])} files"
 

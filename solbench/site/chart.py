@@ -5,11 +5,10 @@ Pure numbers to pure positions; the template ``chart.svg`` draws them. Positions
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from solbench.site import text
+from solbench.site.axis import clip, log_axis
 
 WIDTH = 860
 LEFT = 190
@@ -91,16 +90,9 @@ def time_chart(
     values = [value for line in lines for value in _values(line) if value > 0]
     if not values:
         return None
-    low, high = _nice_below(min(values) / 1.15), _nice_above(max(values) * 1.15)
-    start, length = math.log10(low), math.log10(high) - math.log10(low)
-
-    def place(value: float) -> float:
-        return (math.log10(value) - start) / length if value > 0 else 0.0
-
-    steps = list(_steps(low, high))
-    labelled = [step for step in steps if _leading(step) == 1] if length > 1.6 else steps
-    ticks = [(step, text.quantity(step, "s", 1)) for step in labelled]
-    return _chart((name, title, description, "time, log axis"), place, ticks, steps, lines, legend)
+    time = log_axis(values, "s")
+    words = (name, title, description, "time, log axis")
+    return _chart(words, time.place, time.ticks, time.minor, lines, legend)
 
 
 def score_chart(
@@ -138,8 +130,8 @@ def _chart(
         marks = [mark(point, first + LANE * lane) for lane, points in enumerate(line.lanes) for point in points]
         rows.append(
             Row(
-                label=_clip(line.label, 26),
-                note=_clip(line.note, 34),
+                label=clip(line.label, 26),
+                note=clip(line.note, 34),
                 top=f"{top:.1f}",
                 height=f"{height:.1f}",
                 middle=f"{top + height / 2:.1f}",
@@ -164,30 +156,6 @@ def _chart(
     )
 
 
-def _clip(words: str, length: int) -> str:
-    return words if len(words) <= length else words[: length - 1] + "…"
-
-
 def _values(line: Line) -> Iterator[float]:
     for point in (*([line.across] if line.across else []), *(point for lane in line.lanes for point in lane)):
         yield from (value for value in (point.value, point.low, point.high) if value is not None)
-
-
-def _leading(step: float) -> int:
-    return int(f"{step:.0e}"[0])
-
-
-def _steps(low: float, high: float) -> Iterator[float]:
-    for exponent in range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 1):
-        for leading in (1, 2, 5):
-            step = float(f"{leading}e{exponent}")
-            if low <= step <= high:
-                yield step
-
-
-def _nice_below(value: float) -> float:
-    return max(step for step in _steps(value / 10, value) if step <= value)
-
-
-def _nice_above(value: float) -> float:
-    return min(step for step in _steps(value, value * 10) if step >= value)

@@ -1,82 +1,101 @@
-"""What a problem's candidates become on a card, as a page shows it: a row a record, and each kernel once."""
+"""What candidates become on a card, as pages show it: a row a record, and below a workload each of its kernels."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from solbench.errors import IntegrityError
 from solbench.model.code import Code, Kernel
 from solbench.site import text
 from solbench.site.cells import Ref, ref
 from solbench.site.links import Links
-from solbench.site.records import Book, ProblemRecords, Record, WorkloadRecords
+from solbench.site.records import Book, ProblemRecords, Record, TargetRecords, WorkloadRecords
 from solbench.store import Descriptor
 
 # Instructions that say nothing of what a kernel spends.
 _QUIET = frozenset({"branch", "cache", "end", "hint", "message"})
+# So many lines of the assembly stand on a page; all of them are in the object.
+EXCERPT = 40
 
 
-def sections(
-    book: Book, links: Links, problem: ProblemRecords, heads: Mapping[str, Mapping[str, Any]]
+def rows(
+    book: Book, links: Links, problem: ProblemRecords, workload: WorkloadRecords, target: TargetRecords
 ) -> list[dict[str, Any]]:
-    """One a target for which there is code, with its rows and kernels."""
+    """One a record of a workload's code for ``target``."""
+    return [_row(book, links, problem, workload, target.name, record) for record in workload.code.get(target.name, ())]
+
+
+def tools(records: Iterable[Record[Code]]) -> str:
+    """Compilers that made the code, with versions."""
+    found = set()
+    for record in records:
+        toolchain = record.value.toolchain
+        parts = (str(toolchain.get(name, "")).partition("\n")[0] for name in ("compiler", "version"))
+        found.add(" ".join(part for part in parts if part))
+    return text.listed(sorted(found))
+
+
+def kernels(book: Book, links: Links, workload: WorkloadRecords, target: TargetRecords) -> list[dict[str, Any]]:
+    """Each kernel of a workload's candidates once, in the order of their numbers."""
     found = []
-    for target in book.targets:
-        rows: list[dict[str, Any]] = []
-        kernels: dict[str, dict[str, Any]] = {}
-        for workload in problem.workloads:
-            for record in workload.code.get(target.name, ()):
-                rows.append(_row(book, links, workload, target.name, record, heads[workload.uuid], kernels))
-        if rows:
-            tools = {_tool(record.value) for w in problem.workloads for record in w.code.get(target.name, ())}
-            found.append(
-                {
-                    "target": target.name,
-                    "tools": text.listed(sorted(tools)),
-                    "rows": rows,
-                    "kernels": list(kernels.values()),
-                }
-            )
+    for digest, number in _numbers(workload, target.name).items():
+        constants = next(
+            launch.constexprs
+            for record in workload.code[target.name]
+            for launch in record.value.launches
+            if launch.evidence is not None and launch.evidence.digest == digest
+        )
+        found.append(_kernel(links, book.kernels[digest], number, constants))
     return found
 
 
-def _tool(code: Code) -> str:
-    parts = (str(code.toolchain.get(name, "")).partition("\n")[0] for name in ("compiler", "version"))
-    return " ".join(part for part in parts if part)
+def _numbers(workload: WorkloadRecords, target: str) -> dict[str, int]:
+    """Numbers of a workload's kernels by the digest of their evidence, from 1, as its records use them."""
+    numbers: dict[str, int] = {}
+    for record in workload.code.get(target, ()):
+        for launch in record.value.launches:
+            if launch.evidence is not None:
+                numbers.setdefault(launch.evidence.digest, len(numbers) + 1)
+    return numbers
 
 
 def _row(
-    book: Book, links: Links, workload: WorkloadRecords, target: str, record: Record[Code], head: Mapping[str, Any],
-    kernels: dict[str, dict[str, Any]],
-) -> dict[str, Any]:  # fmt: skip
-    """One candidate on one workload; kernels that are new get their number here."""
-    used: dict[str, dict[str, Any]] = {}
-    for launch in record.value.launches:
-        if launch.evidence is None:
-            continue
-        kernel = book.kernels[launch.evidence.digest]
-        known = kernels.get(launch.evidence.digest)
-        if known is None:
-            known = _kernel(links, kernel, len(kernels) + 1, launch.constexprs)
-            kernels[launch.evidence.digest] = known
-        used[launch.evidence.digest] = known
+    book: Book, links: Links, problem: ProblemRecords, workload: WorkloadRecords, target: str, record: Record[Code]
+) -> dict[str, Any]:
+    """One candidate on one workload, its kernels with links to where the workload's page shows them."""
+    numbers = _numbers(workload, target)
+    used = {launch.evidence.digest for launch in record.value.launches if launch.evidence is not None}
+    shown = [
+        {
+            "number": numbers[digest],
+            "name": book.kernels[digest].value.kernel,
+            "worst": _worst(book.kernels[digest].value.evidence["findings"]),
+            "href": links.page("workload", workload.record.name, _anchor(target, numbers[digest])),
+        }
+        for digest in sorted(used, key=numbers.__getitem__)
+    ]
     faults = sum(launch.fault is not None for launch in record.value.launches)
     formats = sorted({name for digest in used for name in _products(book.kernels[digest].value)})
     calls = record.value.library_calls or {}
     return {
         "record": record.name,
-        "head": head,
         "solution": record.value.solution,
+        "solution_href": links.page("solution", f"{problem.key}/solutions/{record.value.solution}"),
         "status": record.value.status,
         "reason": record.value.reason or "",
         "tuned": any(launch.config is not None for launch in record.value.launches),
-        "kernels": list(used.values()),
+        "kernels": shown,
         "faults": faults,
         "assumed": _assumed(workload, target),
         "formats": text.listed(formats) or "no products",
         "calls": text.listed(f"{name} ({count}×)" for name, count in calls.items()),
         "ref": ref(links, f"code of {record.value.solution}", record.descriptor),
     }
+
+
+def _anchor(target: str, number: int) -> str:
+    return f"k-{target}-{number}"
 
 
 def _assumed(workload: WorkloadRecords, target: str) -> str:
@@ -121,14 +140,42 @@ def _kernel(links: Links, record: Record[Kernel], number: int, constants: Mappin
                 pairs.append((kind.replace("_", " ") + "s", shown))
     return {
         "number": number,
-        "anchor": f"k-{kernel.target}-{number}",
+        "anchor": _anchor(kernel.target, number),
         "name": kernel.kernel,
         "constants": text.listed(f"{name} {value}" for name, value in constants.items()),
         "pairs": pairs,
         "loops": [_loop(loop) for loop in evidence["loops"] or ()],
         "findings": [_finding(finding) for finding in evidence["findings"]],
         "worst": _worst(evidence["findings"]),
+        "excerpt": _excerpt(links, kernel),
         "objects": _objects(links, record),
+    }
+
+
+def _excerpt(links: Links, kernel: Kernel) -> dict[str, Any]:
+    """The lines of the assembly that matter most: of the first finding, else of the innermost loop, else the first."""
+    raw = Descriptor(kernel.assembly.kind, kernel.assembly.digest, kernel.assembly.size)
+    try:
+        lines = links.objects.read(raw).decode("utf-8").split("\n")
+    except UnicodeDecodeError:
+        raise IntegrityError(f"{raw.digest}: assembly is not UTF-8") from None
+    evidence = kernel.evidence
+    findings = [finding for finding in evidence["findings"] if finding["evidence"]]
+    loops = sorted(evidence["loops"] or (), key=lambda loop: (-loop["depth"], loop["first_line"]))
+    if findings:
+        first, why = max(findings[0]["evidence"][0] - 6, 1), f"around the first of: {findings[0]['text']}"
+    elif loops:
+        first, why = loops[0]["first_line"], "the innermost loop from its first line"
+    else:
+        body = next((i for i, line in enumerate(lines, 1) if line.startswith(f"{kernel.kernel}:")), 1)
+        first, why = body, "from the kernel’s first line"
+    last = min(first + EXCERPT - 1, loops[0]["last_line"] if loops and not findings else len(lines), len(lines))
+    width = len(str(last))
+    chosen = [f"{number:>{width}}  {lines[number - 1]}".rstrip() for number in range(first, last + 1)]
+    return {
+        "why": why,
+        "which": f"lines {first} to {last} of {text.grouped(len(lines))}",
+        "text": text.Lines("\n".join(chosen).expandtabs(8)),
     }
 
 

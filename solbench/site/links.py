@@ -9,11 +9,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from solbench import canonical
 from solbench.errors import IntegrityError
 from solbench.site.records import Book
-from solbench.store import Descriptor
+from solbench.store import Descriptor, Store, decode
 
 Page = tuple[str, str]
 SINGLE = ("index", "corpus", "hardware", "status", "compare", "method", "verify")
@@ -36,7 +37,12 @@ def paths(book: Book) -> dict[Page, str]:
     for target in book.targets:
         wanted["target", target.name] = f"targets/{slug(target.name)}.html"
     for problem in book.problems:
-        wanted["problem", problem.key] = f"problems/{'/'.join(map(slug, problem.key.split('/')))}.html"
+        place = "/".join(map(slug, problem.key.split("/")))
+        wanted["problem", problem.key] = f"problems/{place}.html"
+        for workload in problem.workloads:
+            wanted["workload", workload.record.name] = f"workloads/{place}/{slug(workload.uuid)}.html"
+        for solution in problem.solutions:
+            wanted["solution", solution.name] = f"solutions/{place}/{slug(solution.value.name)}.html"
     taken: dict[str, Page] = {}
     for page, path in wanted.items():
         if path.lower() in taken:
@@ -68,6 +74,15 @@ class Objects:
             found = self.known[descriptor.digest] = f"{self.base.replace('{stage}', stage)}/{descriptor.path}"
         return found
 
+    def read(self, descriptor: Descriptor) -> bytes:
+        """The bytes of an object of the release, checked; raises as :meth:`address` does, or where they are others."""
+        self.address(descriptor)
+        return Store(self.store_root).read(self.book.stage_of[descriptor.digest], descriptor)
+
+    def load(self, descriptor: Descriptor) -> dict[str, Any]:
+        """The artifact of the release that ``descriptor`` refers to, with its kind."""
+        return decode(self.read(descriptor), descriptor)
+
 
 @dataclass(frozen=True)
 class Links:
@@ -82,7 +97,10 @@ class Links:
         return "../" * self.path.count("/")
 
     def page(self, kind: str, key: str = "", fragment: str = "") -> str:
-        address = self._up + self.paths[kind, key]
+        path = self.paths.get((kind, key))
+        if path is None:
+            raise IntegrityError(f"site: {kind} {key!r} is referred to, and the release does not have it")
+        address = self._up + path
         return f"{address}#{fragment}" if fragment else address
 
     def asset(self, name: str) -> str:

@@ -1,4 +1,4 @@
-"""The page of one problem: what it asks, each workload's bound, times and scores, and how each bound came about."""
+"""The page of one problem: what it asks, each workload's bound, times and scores, its solutions and their code."""
 
 from __future__ import annotations
 
@@ -11,42 +11,18 @@ from solbench.model.score import Estimate, Score
 from solbench.model.solution import Solution
 from solbench.model.trace import Omission, Trace
 from solbench.model.workload import checked_outputs
-from solbench.site import chart, code, summary, text
-from solbench.site.cells import SERIES, Cell, bound_cells, estimate, headroom_cell, missing, number, ref, score_cell
+from solbench.site import chart, code, roofline, scatter, summary, text
+from solbench.site.cells import SERIES, Cell, bound_cells, estimate, headroom_cell, missing, ref, score_cell
+from solbench.site.heads import Head, heads_of, labels_of
 from solbench.site.links import Links, slug
-from solbench.site.records import Book, Bound, OpTerm, ProblemRecords, Record, TargetRecords, WorkloadRecords
-from solbench.store import Descriptor
-
-
-def short_labels(names: Sequence[str]) -> dict[str, str]:
-    """Names without what all of them begin with, up to a dash or underscore: ``aka-softmax-w0`` -> ``w0``."""
-    first, last = min(names, default=""), max(names, default="")
-    common = next((i for i, (a, b) in enumerate(zip(first, last)) if a != b), min(len(first), len(last)))
-    cut = max(first.rfind("-", 0, common), first.rfind("_", 0, common)) + 1
-    if len(names) == 1:
-        cut = max(first.rfind("-"), first.rfind("_")) + 1
-    return {name: name[cut:] or name for name in names}
+from solbench.site.records import Book, ProblemRecords, Record, TargetRecords, WorkloadRecords
 
 
 def problem_page(book: Book, links: Links, problem: ProblemRecords) -> dict[str, Any]:
-    labels = short_labels([w.uuid for w in problem.workloads if not w.slots])
-    for w in problem.workloads:
-        if w.slots:
-            labels[w.uuid] = "; ".join(f"{slot}, {target}" for target, slot in w.slots.items())
+    found = heads_of(links, problem)
+    labels = labels_of(found)
     definition = problem.record.value
-    axes = [name for name, axis in definition.axes.items() if axis.type != "const"]
-    heads = {
-        w.uuid: {
-            "label": labels[w.uuid],
-            "uuid": w.uuid,
-            "anchor": "w-" + slug(w.uuid),
-            "shape": text.shape(w.axes, axes) or "no free axes",
-            "record": w.record.name,
-            "ref": ref(links, "workload", w.record.descriptor),
-        }
-        for w in problem.workloads
-    }
-    results = [_results(book, links, problem, target, heads) for target in book.targets]
+    results = [_results(book, links, problem, target, found) for target in book.targets]
     return {
         "name": definition.name,
         "key": problem.key,
@@ -58,21 +34,36 @@ def problem_page(book: Book, links: Links, problem: ProblemRecords) -> dict[str,
         "ref": ref(links, "definition", problem.record.descriptor),
         "interface": _interface(problem, labels),
         "reference": text.highlighted(definition.reference),
-        "heads": list(heads.values()),
+        "heads": list(found.values()),
         "targets": [target.name for target in book.targets],
         "bounds": [
             {
-                "head": heads[w.uuid],
+                "head": found[w.uuid],
                 "cells": [cell for target in book.targets for cell in bound_cells(links, w, target.name)],
             }
             for w in problem.workloads
         ],
         "results": [result for result in results if result["rows"]],
         "untimed": [result for result in results if not result["rows"]],
+        "rooflines": _rooflines(book, problem, labels),
         "solutions": [_solution(links, record) for record in problem.solutions],
-        "code": code.sections(book, links, problem, heads),
-        "sections": _workload_sections(book, links, problem, heads),
+        "code": _code(book, links, problem, found),
     }
+
+
+def _code(book: Book, links: Links, problem: ProblemRecords, heads: dict[str, Head]) -> list[dict[str, Any]]:
+    """For each target with code: its tools and a row a record."""
+    sections = []
+    for target in book.targets:
+        records = [record for w in problem.workloads for record in w.code.get(target.name, ())]
+        if records:
+            rows = [
+                {"head": heads[w.uuid], **row}
+                for w in problem.workloads
+                for row in code.rows(book, links, problem, w, target)
+            ]
+            sections.append({"target": target.name, "tools": code.tools(records), "rows": rows})
+    return sections
 
 
 def _solution(links: Links, record: Record[Solution]) -> dict[str, Any]:
@@ -80,6 +71,7 @@ def _solution(links: Links, record: Record[Solution]) -> dict[str, Any]:
     return {
         "record": record.name,
         "name": solution.name,
+        "href": links.page("solution", record.name),
         "languages": text.listed(solution.spec.languages),
         "entry_point": solution.spec.entry_point,
         "author": solution.author,
@@ -89,7 +81,7 @@ def _solution(links: Links, record: Record[Solution]) -> dict[str, Any]:
 
 
 def _results(
-    book: Book, links: Links, problem: ProblemRecords, target: TargetRecords, heads: dict[str, dict[str, Any]]
+    book: Book, links: Links, problem: ProblemRecords, target: TargetRecords, heads: dict[str, Head]
 ) -> dict[str, Any]:
     """Times and scores of a problem on a target; solutions that nothing is known of share one row a workload."""
     rows: list[dict[str, Any]] = []
@@ -132,7 +124,22 @@ def _results(
         )
         if drawn
         else None,
+        "scatter": scatter.problem_scatter(
+            problem, target.name, labels_of(heads), series, f"scatter-{slug(target.name)}"
+        ),
     }
+
+
+def _rooflines(book: Book, problem: ProblemRecords, labels: dict[str, str]) -> list[dict[str, Any]]:
+    """One a target on which a workload can be drawn; solutions have the shapes that they have in the other charts."""
+    found = []
+    for target in book.targets:
+        names = sorted({r.value.solution for w in problem.workloads for r in w.scores.get(target.name, ())})
+        series = {name: SERIES[i % len(SERIES)] for i, name in enumerate(names)}
+        plot = roofline.problem_roofline(problem, target.name, labels, series, f"roofline-{slug(target.name)}")
+        if plot is not None:
+            found.append({"target": target.name, "plot": plot})
+    return found
 
 
 def _means(names: Sequence[str], rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -148,9 +155,7 @@ def _means(names: Sequence[str], rows: Sequence[dict[str, Any]]) -> list[dict[st
     ]
 
 
-def _result_row(
-    book: Book, links: Links, head: dict[str, Any], bound: Cell, scores: Sequence[Record[Score]]
-) -> dict[str, Any]:
+def _result_row(book: Book, links: Links, head: Head, bound: Cell, scores: Sequence[Record[Score]]) -> dict[str, Any]:
     """One score, or several that say the same: then the first says it, and the others only stand for their records."""
     first = scores[0].value
     trace = None if first.trace is None else book.traces.get(first.trace.digest)
@@ -174,7 +179,7 @@ def _labels(score: Score, trace: Trace | Omission | None) -> list[str]:
     return [*([score.trust] if score.trust is not None else []), *named]
 
 
-def _time_line(head: Any, workload: WorkloadRecords, target: str, series: dict[str, str]) -> chart.Line:
+def _time_line(head: Head, workload: WorkloadRecords, target: str, series: dict[str, str]) -> chart.Line:
     def point(kind: str, words: str, value: Estimate) -> chart.Point:
         interval = text.span(value.low_s, value.high_s, "s", value.point_s)
         title = f"{words} {text.quantity(value.point_s, 's')}, interval {interval}"
@@ -195,7 +200,7 @@ def _time_line(head: Any, workload: WorkloadRecords, target: str, series: dict[s
     if bound is not None and bound.value.result is not None:
         value = bound.value.result.t_sol_s
         across = chart.Point("sol", value, f"T_SOL {text.quantity(value, 's')}")
-    return chart.Line(head["label"], head["shape"], across, tuple(lanes))
+    return chart.Line(head.label, head.shape, across, tuple(lanes))
 
 
 def _interface(problem: ProblemRecords, labels: dict[str, str]) -> dict[str, Any]:
@@ -266,126 +271,3 @@ def _by_workload(described: Sequence[tuple[str, list[str]]]) -> list[dict[str, s
         {"words": words, "workloads": "" if len(which) == len(described) else text.listed(which)}
         for words, which in found.items()
     ]
-
-
-def _workload_sections(
-    book: Book, links: Links, problem: ProblemRecords, heads: dict[str, dict[str, Any]]
-) -> list[dict[str, Any]]:
-    """For each workload: its objects, its attestation, and each target's bound term by term."""
-    sections = []
-    for workload in problem.workloads:
-        bounds = [
-            _explained(links, target, workload.bounds[target.name])
-            for target in book.targets
-            if target.name in workload.bounds
-        ]
-        sections.append(
-            {
-                "head": heads[workload.uuid],
-                "bounds": bounds,
-                "attestation": _attestation(links, workload),
-                "objects": [
-                    heads[workload.uuid]["ref"],
-                    *(ref(links, label, descriptor) for label, descriptor in workload.evidence),
-                    *(bound["ref"] for bound in bounds),
-                ],
-            }
-        )
-    return sections
-
-
-def _explained(links: Links, target: TargetRecords, record: Record[Bound]) -> dict[str, Any]:
-    """The terms of one bound: compute by engine, memory, what was assumed and left out."""
-    source, result = record.descriptor, record.value.result
-    common = {"target": target.name, "ref": ref(links, f"bound on {target.name}", source)}
-    if result is None:
-        return {**common, "reason": record.value.reason or "no reason recorded", "result": None}
-
-    def value(amount: float, unit: str) -> Cell:
-        return number(links, amount, text.quantity(amount, unit), source)
-
-    memory = result.memory
-    return {
-        **common,
-        "reason": "",
-        "result": {
-            "t_sol": value(result.t_sol_s, "s"),
-            "binds": result.binds,
-            "coverage": result.coverage,
-            "uncounted": list(result.uncounted),
-            "class": result.class_,
-            "draws": result.draws,
-            "macs": value(result.macs, "MAC"),
-            "dense": None if result.dense_macs in (None, result.macs) else value(result.dense_macs or 0, "MAC"),
-            "flops": value(result.flops, "FLOP"),
-            "rejected": text.listed(record.value.rejected_formats) or "none",
-            "compute": [
-                {
-                    "engine": term.engine,
-                    "mode": term.mode,
-                    "ops": value(term.ops, "op"),
-                    "rate": value(term.rate_per_s, "op/s"),
-                    "seconds": value(term.seconds, "s"),
-                    "binds": term.engine == result.binds,
-                }
-                for term in result.compute
-            ],
-            "memory": {
-                "live": value(memory.live_bytes, "B"),
-                "read": value(memory.live_read_bytes, "B"),
-                "written": value(memory.live_write_bytes, "B"),
-                "declared": value(memory.declared_bytes, "B"),
-                "absorbed": value(memory.absorbed_write_bytes, "B") if memory.absorbed_write_bytes else None,
-                "bandwidth": value(memory.bandwidth_bytes_per_s, "B/s"),
-                "seconds": value(memory.seconds, "s"),
-                "binds": result.binds == "memory",
-            },
-            "terms": _terms(links, source, result.terms),
-            "tensors": [
-                {
-                    "name": tensor.name,
-                    "role": tensor.role,
-                    "live": value(tensor.live_bytes, "B"),
-                    "declared": value(tensor.declared_bytes, "B"),
-                }
-                for tensor in result.tensors
-            ],
-            "assumptions": list(result.assumptions),
-            "looseness": list(result.looseness),
-        },
-    }
-
-
-def _terms(links: Links, source: Descriptor, terms: Sequence[OpTerm]) -> list[dict[str, Any]]:
-    """What each operation is charged; operations alike in all but their name (an unrolled loop) share a row."""
-    alike: dict[tuple[Any, ...], list[OpTerm]] = {}
-    for term in terms:
-        alike.setdefault((term.kind, term.function, term.engine, term.mode, term.work), []).append(term)
-    rows = []
-    for group in alike.values():
-        first, more = group[0], len(group) - 1
-        work = first.work
-        rows.append(
-            {
-                "op": first.op,
-                "more": f"and {text.grouped(more)} more, each" if more else "",
-                "kind": first.kind,
-                "function": first.function,
-                "engine": first.engine or "—",
-                "mode": first.mode or "—",
-                "work": missing("—") if work is None else number(links, work, text.quantity(work, "op"), source),
-            }
-        )
-    return rows
-
-
-def _attestation(links: Links, workload: WorkloadRecords) -> dict[str, Any] | None:
-    if workload.attestation is None:
-        return None
-    predicate = workload.attestation.value.get("predicate")
-    value = dict(predicate) if isinstance(predicate, dict) else {}
-    return {
-        "ref": ref(links, "attestation", workload.attestation.descriptor),
-        "verdict": str(value.pop("verdict", "without a verdict")),
-        "facts": text.flat(value),
-    }

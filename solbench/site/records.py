@@ -8,27 +8,33 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
 from pydantic import ConfigDict, Field
 
+from solbench import canonical
 from solbench.errors import IntegrityError
+from solbench.memo import Memo, code_digest
 from solbench.model.code import Code, Kernel
 from solbench.model.configuration import Configuration
 from solbench.model.definition import Definition
-from solbench.model.record import Value
 from solbench.model.readiness import Readiness
+from solbench.model.record import Value
 from solbench.model.release import Release, Section, TargetState
 from solbench.model.score import Entry, ProblemScore, Score
 from solbench.model.solution import Solution
 from solbench.model.trace import Omission, SetHeader, Trace
 from solbench.model.workload import Workload
-from solbench.store import Descriptor, Index, Store, without_kind
+from solbench.store import Descriptor, Index, Store, decode, without_kind
 
 if TYPE_CHECKING:
     from solbench.release.diff import Diff
 
 T = TypeVar("T")
+# What was canonical to other code need not be so to this.
+_CODE: Final = code_digest([Path(canonical.__file__)], ())
 
 
 class _Read(Value):
@@ -72,7 +78,10 @@ class TensorTerm(_Read):
 
 
 class BoundResult(_Read):
-    """``solar.bound.v1``: seconds, bytes and operations of one workload on one machine model."""
+    """``solar.bound.v1``: seconds, bytes and operations of one workload on one machine model.
+
+    ``terms`` and ``tensors`` are many, and are read where they are shown: see :func:`terms_of` and :func:`tensors_of`.
+    """
 
     class_: str = Field(alias="class")
     coverage: Literal["complete", "partial"]
@@ -84,8 +93,8 @@ class BoundResult(_Read):
     macs: float
     dense_macs: float | None = None
     flops: float
-    terms: tuple[OpTerm, ...]
-    tensors: tuple[TensorTerm, ...]
+    terms: tuple[Any, ...]
+    tensors: tuple[Any, ...]
     draws: str
     assumptions: tuple[str, ...]
     looseness: tuple[str, ...]
@@ -100,6 +109,14 @@ class Bound(_Read):
     rejected_formats: tuple[str, ...]
     result: BoundResult | None
     reason: str | None
+
+
+def terms_of(record: Record[Bound]) -> list[OpTerm]:
+    return [OpTerm.load(term, record.name) for term in record.value.result.terms] if record.value.result else []
+
+
+def tensors_of(record: Record[Bound]) -> list[TensorTerm]:
+    return [TensorTerm.load(one, record.name) for one in record.value.result.tensors] if record.value.result else []
 
 
 @dataclass(frozen=True)
@@ -188,11 +205,42 @@ class Book:
             for workload in problem.workloads:
                 yield problem, workload
 
+    @cached_property
+    def _problems(self) -> dict[str, ProblemRecords]:
+        return {problem.key: problem for problem in self.problems}
+
+    @cached_property
+    def _workloads(self) -> dict[str, tuple[ProblemRecords, WorkloadRecords]]:
+        return {found.record.name: (problem, found) for problem, found in self.workloads()}
+
+    @cached_property
+    def _solutions(self) -> dict[str, tuple[ProblemRecords, Record[Solution]]]:
+        return {found.name: (problem, found) for problem in self.problems for found in problem.solutions}
+
     def target(self, name: str) -> TargetRecords:
         return next(target for target in self.targets if target.name == name)
 
     def problem(self, key: str) -> ProblemRecords:
-        return next(problem for problem in self.problems if problem.key == key)
+        return self._problems[key]
+
+    def workload(self, name: str) -> tuple[ProblemRecords, WorkloadRecords]:
+        return self._workloads[name]
+
+    def solution(self, name: str) -> tuple[ProblemRecords, Record[Solution]]:
+        return self._solutions[name]
+
+    def digests_of(self, problem: ProblemRecords) -> Iterator[str]:
+        """Digests of everything that the release has of one problem; what these refer to is named in them."""
+        yield problem.record.descriptor.digest
+        yield from (solution.descriptor.digest for solution in problem.solutions)
+        for workload in problem.workloads:
+            yield workload.record.descriptor.digest
+            yield from (descriptor.digest for _, descriptor in workload.evidence)
+            yield from (bound.descriptor.digest for bound in workload.bounds.values())
+            for scores in workload.scores.values():
+                yield from (score.descriptor.digest for score in scores)
+            for codes in workload.code.values():
+                yield from (code.descriptor.digest for code in codes)
 
     def problem_score(self, entry: Record[Entry], problem: ProblemRecords) -> ProblemScore | None:
         """An entry's result on one problem, by key or, where that is unambiguous, by definition name."""
@@ -205,14 +253,19 @@ class Book:
         return found[0] if found else None
 
 
-def load(store: Store) -> Book:
-    """Read the release below ``store``; :class:`IntegrityError` names the first object that is missing or too many."""
+def load(store: Store, memo: Memo | None = None) -> Book:
+    """Read the release below ``store``; :class:`IntegrityError` names the first object that is missing or too many.
+
+    ``memo``: where it is kept which objects were found canonical before; their hashes are checked every time.
+    """
     descriptor = store.index("release").get("release")
     if descriptor is None:
         raise IntegrityError(f"{store.root / 'release.json'}: has no entry 'release'")
-    release = Record("release", descriptor, Release.load(without_kind(store.load("release", descriptor)), descriptor.digest))
+    release = Record(
+        "release", descriptor, Release.load(without_kind(store.load("release", descriptor)), descriptor.digest)
+    )
     stages = {stage: _section(store, stage, reference) for stage, reference in sorted(release.value.sections.items())}
-    reader = _Reader(store, stages)
+    reader = _Reader(store, stages, _accepted(memo, release.value.name))
     problems = _problems(reader)
     targets = _targets(reader, release.value.targets)
     traces = _traces(reader)
@@ -226,16 +279,29 @@ def load(store: Store) -> Book:
     book = Book(release, problems, targets, traces, kernels, sections, stage_of)
     _agree(book)
     reader.require_all_used()
+    if memo is not None and not reader.read_now <= reader.accepted:
+        memo.put(_place(release.value.name), {"code": _CODE, "digests": sorted(reader.read_now)})
     return book
+
+
+def _accepted(memo: Memo | None, release: str) -> frozenset[str]:
+    kept = memo.get(_place(release)) if memo is not None else None
+    return frozenset(kept["digests"]) if isinstance(kept, dict) and kept.get("code") == _CODE else frozenset()
+
+
+def _place(release: str) -> str:
+    return canonical.derived_key("site accepted", release)
 
 
 class _Reader:
     """Hands out the entries of the sections and remembers which were never asked for."""
 
-    def __init__(self, store: Store, stages: Mapping[str, Index]) -> None:
+    def __init__(self, store: Store, stages: Mapping[str, Index], accepted: frozenset[str]) -> None:
         self.store = store
         self.stages = stages
         self.used: set[tuple[str, str]] = set()
+        self.accepted = accepted
+        self.read_now: set[str] = set()
 
     def names(self, stage: str, kind: str) -> list[str]:
         return sorted(name for name, entry in self.stages.get(stage, {}).items() if entry.kind == kind)
@@ -250,7 +316,10 @@ class _Reader:
         entry = self.descriptor(stage, name)
         if entry is None:
             raise IntegrityError(f"{stage}: no artifact {name!r}")
-        return Record(name, entry, without_kind(self.store.load(stage, entry)))
+        data = self.store.read(stage, entry)
+        value = canonical.loads_again(data) if entry.digest in self.accepted else decode(data, entry)
+        self.read_now.add(entry.digest)
+        return Record(name, entry, without_kind(value))
 
     def require_all_used(self) -> None:
         for stage, index in self.stages.items():
@@ -259,7 +328,6 @@ class _Reader:
                     raise IntegrityError(
                         f"{stage}: {name!r} ({index[name].kind}) has no place on the site; not rendered"
                     )
-
 
 
 def _section(store: Store, stage: str, reference: Any) -> Index:
@@ -423,7 +491,9 @@ def _targets(reader: _Reader, states: Iterable[TargetState]) -> tuple[TargetReco
         found = MeasurementSet(Record(name, record.descriptor, header), *counts)
         sets.setdefault(header.target, []).append(found)
     readiness: dict[str, list[Record[Readiness]]] = {}
-    for name in sorted(reader.names("readiness", "readiness"), key=lambda name: (name.rpartition("/")[2] != "static", name)):
+    for name in sorted(
+        reader.names("readiness", "readiness"), key=lambda name: (name.rpartition("/")[2] != "static", name)
+    ):
         record = reader.read("readiness", name)
         matrix = Readiness.load(record.value, name)
         if name != f"{matrix.target}/{matrix.level}":

@@ -15,11 +15,11 @@ from solbench.model.score import Score
 from solbench.model.trace import Omission, Status, Trace
 from solbench.site import text
 from solbench.site.cells import STATES, Cell, missing, ref
+from solbench.site.heads import heads_of
 from solbench.site.links import Links
-from solbench.site.problem import short_labels
 from solbench.site.records import Book, ProblemRecords, TargetRecords, WorkloadRecords
 
-# Longer reasons are cut on this page; the problem's page has them whole.
+# Longer reasons are cut on this page; the workload's page has them whole.
 MOST_OF_A_REASON: Final = 160
 
 
@@ -146,7 +146,7 @@ def status_page(book: Book, links: Links) -> dict[str, Any]:
     rows = []
     total = 0
     for problem in book.problems:
-        labels = _labels(problem)
+        named = heads_of(links, problem)
         for workload in problem.workloads:
             total += 1
             cells = []
@@ -160,9 +160,8 @@ def status_page(book: Book, links: Links) -> dict[str, Any]:
             rows.append(
                 {
                     "problem": problem.record.value.name,
-                    "label": labels[workload.uuid],
-                    "href": links.page("problem", problem.key, "bounds"),
-                    "shape": text.shape(workload.axes, _free_axes(problem)) or "no free axes",
+                    "problem_href": links.page("problem", problem.key, named[workload.uuid].anchor),
+                    "head": named[workload.uuid],
                     "cells": cells,
                 }
             )
@@ -192,16 +191,6 @@ def status_page(book: Book, links: Links) -> dict[str, Any]:
             if stage in ("bounds", "scores")
         ],
     }
-
-
-def _labels(problem: ProblemRecords) -> dict[str, str]:
-    labels = short_labels([w.uuid for w in problem.workloads if not w.slots])
-    slots = {w.uuid: "; ".join(f"{slot}, {target}" for target, slot in w.slots.items()) for w in problem.workloads}
-    return labels | {uuid: words for uuid, words in slots.items() if words}
-
-
-def _free_axes(problem: ProblemRecords) -> list[str]:
-    return [name for name, axis in problem.record.value.axes.items() if axis.type != "const"]
 
 
 def _bound_row(links: Links, target: TargetRecords, counts: Counter[str], of: str) -> dict[str, str]:

@@ -33,16 +33,27 @@ class Lines(str):
     """Text whose line breaks and tabs are meant: source code, a log."""
 
 
+class _Shown(dict[int, str]):
+    """A table for ``str.translate``: what each character is shown as, filled as they come."""
+
+    def __init__(self, kept: str) -> None:
+        super().__init__({ord(character): character for character in kept})
+
+    def __missing__(self, point: int) -> str:
+        character = chr(point)
+        hidden = unicodedata.category(character) in _HIDDEN or character in _BLANK
+        self[point] = character.encode("unicode_escape").decode() if hidden else character
+        return self[point]
+
+
+_SHOWN, _SHOWN_IN_LINES = _Shown(""), _Shown("\n\t")
+
+
 def visible(text: str) -> str:
     """``text`` with control, bidi, zero-width, private and blank characters written as ``\\u202e`` and the like."""
-    keep = "\n\t" if isinstance(text, Lines) else ""
     if text.isascii() and text.isprintable():
         return text
-    return "".join(c.encode("unicode_escape").decode() if c not in keep and _hidden(c) else c for c in text)
-
-
-def _hidden(character: str) -> bool:
-    return unicodedata.category(character) in _HIDDEN or character in _BLANK
+    return text.translate(_SHOWN_IN_LINES if isinstance(text, Lines) else _SHOWN)
 
 
 def printed(value: object) -> object:
@@ -78,6 +89,24 @@ def quantity(value: float, unit: str, digits: int = 3) -> str:
     """``1.23e-05, "s"`` -> ``12.3 µs``; ``3.2e11, "B/s"`` -> ``320 GB/s``: SI prefix, ``digits`` significant digits."""
     exact, power = _scaled(value, digits, unit)
     return f"{_fixed(exact, power, digits)}{SPACE}{_PREFIXES[power]}{unit}"
+
+
+def significant(value: float) -> str:
+    """A number without a unit, three significant digits: ``0.00125``, ``1.25e−7``."""
+    exact = Decimal(repr(value))
+    if exact and not -4 <= exact.adjusted() < 6:
+        digits, _, exponent = f"{exact:.2e}".partition("e")
+        return f"{digits}e{int(exponent)}".replace("-", MINUS)
+    return _fixed(exact, 0, 3)
+
+
+def step(value: float, size: float, unit: str, like: float) -> str:
+    """A step of an axis, a multiple of ``size``: to the last digit of ``size``, with the prefix of ``like``."""
+    _, power = _scaled(like, 1, unit)
+    last = Decimal(repr(size)).scaleb(-power)
+    places = max(-int(f"{last:e}".partition("e")[2]), 0)
+    shown = f"{Decimal(repr(value)).scaleb(-power):.{places}f}".replace("-", MINUS)
+    return f"{shown}{SPACE}{_PREFIXES[power]}{unit}"
 
 
 def span(low: float, high: float, unit: str, like: float | None = None) -> str:

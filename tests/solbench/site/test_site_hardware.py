@@ -12,7 +12,8 @@ from html_check import read
 from site_fixture import HOSTILE, Builder, build_store
 
 from solbench import canonical
-from solbench.site import CSP, environment, hardware, pages, render
+from solbench.site import hardware, pages, render
+from solbench.site.build import CSP, environment
 from solbench.site.links import Links, Objects, paths
 from solbench.site.records import load
 from solbench.store import Store
@@ -176,7 +177,8 @@ def test_a_contradiction_is_shown(tmp_path):
 
 def drawn(book: Any, root: Path) -> str:
     links = Links(Objects(book, root, "../objects"), paths(book), "hardware.html")
-    context = pages.base(book, links, "hardware", "", "Hardware") | hardware.hardware_page(book, links)
+    context = pages.base(book, links, "hardware", "", "Hardware", book.release.descriptor)
+    context |= hardware.hardware_page(book, links)
     return environment(TEMPLATES).get_template("hardware.html").render(context, csp=CSP)
 
 

@@ -18,7 +18,8 @@ from site_fixture import HOSTILE, Builder, build_store
 
 from solbench import canonical
 from solbench.model.configuration import Configuration
-from solbench.site import CSP, environment, pages, render
+from solbench.site import pages, render
+from solbench.site.build import CSP, environment
 from solbench.site.links import Links, Objects, paths
 from solbench.site.records import load
 from solbench.site.status import MOST_OF_A_REASON, status_page
@@ -194,7 +195,8 @@ def test_hostile_and_long_reasons(site):
 def drawn(book: Any, root: Path) -> str:
     """The page of a book that no store holds."""
     links = Links(Objects(book, root, "../objects"), paths(book), "status.html")
-    context = pages.base(book, links, "status", "", "Status") | status_page(book, links)
+    context = pages.base(book, links, "status", "", "Status", book.release.descriptor)
+    context |= status_page(book, links)
     return environment(TEMPLATES).get_template("status.html").render(context, csp=CSP)
 
 

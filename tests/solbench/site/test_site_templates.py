@@ -9,7 +9,8 @@ import pytest
 from jinja2 import UndefinedError
 
 from solbench.errors import SolbenchError
-from solbench.site import chart, environment, text
+from solbench.site import chart, text
+from solbench.site.build import environment
 
 FOLDER = Path(__file__).resolve().parents[3] / "site_templates"
 FORBIDDEN = {
