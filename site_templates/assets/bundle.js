@@ -345,5 +345,5 @@ const Bundle = (() => {
     return report;
   }
 
-  return { Refused, shown, formOf, archive, folder, hash, check, Reader };
+  return { Refused, shown, formOf, archive, folder, hash, parsed, memberOf, check, Reader };
 })();

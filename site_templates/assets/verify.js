@@ -6,36 +6,18 @@ addEventListener("DOMContentLoaded", () => {
   const { site, name: siteName } = tool.dataset;
   const PAGE = 500;
   const { shown } = Bundle;
+  const { element } = Choose;
 
   class Cancelled extends Error {}
   let run = null; // What is under way, so that a second one ends the first.
   let last = null; // The last report, to compare with another root without reading again.
 
-  function element(tag, fields = {}, ...children) {
-    const made = document.createElement(tag);
-    for (const [key, value] of Object.entries(fields)) {
-      if (key in made) made[key] = value;
-      else made.setAttribute(key, value);
-    }
-    made.append(...children);
-    return made;
-  }
   const size = (bytes) => {
     for (const [unit, factor] of [["GB", 1e9], ["MB", 1e6], ["kB", 1e3]]) if (bytes >= factor) return `${(bytes / factor).toPrecision(3)} ${unit}`;
     return `${bytes} B`;
   };
   const plural = (n, one) => `${n} ${one}${n === 1 ? "" : "s"}`;
 
-  const chooser = (words, fields) => {
-    const input = element("input", { type: "file", ...fields });
-    input.addEventListener("change", () => {
-      const files = [...input.files].map((file) => [file.webkitRelativePath || file.name, file]);
-      const whole = Boolean(fields.webkitdirectory);
-      input.value = "";
-      if (files.length) start(files, whole);
-    });
-    return element("label", {}, `${words} `, input);
-  };
   const expected = element("input", { type: "text", id: "expected", spellcheck: false, autocomplete: "off", placeholder: "blake3:…" });
   const cancel = element("button", { type: "button", className: "act", hidden: true }, "Cancel");
   const bar = element("progress", { max: 1, value: 0, hidden: true, ariaLabel: "Bytes hashed" });
@@ -43,59 +25,14 @@ addEventListener("DOMContentLoaded", () => {
   const report = element("div", { id: "verify-report" });
   const drop = element("div", { className: "drop" },
     element("p", {}, "Drop a bundle here (an archive .zip or .tar, or its folder), or single files. They stay on this machine."),
-    element("div", { className: "choices" }, chooser("Archive or files", { multiple: true }), chooser("Folder", { webkitdirectory: true })),
+    element("div", { className: "choices" }, Choose.chooser("Archive or files", { multiple: true }, start), Choose.chooser("Folder", { webkitdirectory: true }, start)),
     element("p", {}, element("label", { htmlFor: "expected" }, "The root that you expect, from somebody whom you trust (may stay empty)"), " ", expected));
   tool.append(drop, element("p", { className: "progress" }, bar, " ", status, " ", cancel), report);
   tool.hidden = false;
 
   cancel.addEventListener("click", () => { if (run) run.cancelled = true; });
   expected.addEventListener("input", () => { if (last) show(last); });
-  for (const kind of ["dragenter", "dragover"]) {
-    drop.addEventListener(kind, (event) => {
-      event.preventDefault();
-      drop.dataset.over = "";
-    });
-  }
-  drop.addEventListener("dragleave", () => { delete drop.dataset.over; });
-  drop.addEventListener("drop", async (event) => {
-    event.preventDefault();
-    delete drop.dataset.over;
-    // Both are asked for now: after the event they are gone. Chromium opens an entry on pages from a server only.
-    const items = [...event.dataTransfer.items].filter((item) => item.kind === "file");
-    const handles = items.map((item) => item.getAsFileSystemHandle?.());
-    const entries = items.map((item) => item.webkitGetAsEntry?.()).filter(Boolean);
-    const files = [...event.dataTransfer.files].map((file) => [file.name, file]);
-    if (!entries.some((entry) => entry.isDirectory)) {
-      if (files.length) start(files, false);
-      return;
-    }
-    status.textContent = "Listing";
-    try {
-      const whole = handles.some(Boolean) ? (await Promise.all(handles)).map((handle) => within(handle, handle.name)) : entries.map(below);
-      start((await Promise.all(whole)).flat(), true);
-    } catch {
-      status.textContent = "This browser does not hand over a dropped folder to a page from disk. Choose it with the button Folder.";
-    }
-  });
-
-  // Files below a dropped folder as [path, File], from a handle or from an entry.
-  async function within(handle, path) {
-    if (handle.kind === "file") return [[path, await handle.getFile()]];
-    const found = [];
-    for await (const one of handle.values()) found.push(...await within(one, `${path}/${one.name}`));
-    return found;
-  }
-
-  async function below(entry) {
-    const path = entry.fullPath.replace(/^\//, "");
-    if (entry.isFile) return [[path, await new Promise((done, failed) => { entry.file(done, failed); })]];
-    const reader = entry.createReader(), found = [];
-    for (;;) {
-      const some = await new Promise((done, failed) => { reader.readEntries(done, failed); });
-      if (!some.length) return (await Promise.all(found.map(below))).flat();
-      found.push(...some);
-    }
-  }
+  Choose.dropping(drop, start, (words) => { status.textContent = words; });
 
   // Hashing takes turns with the page: after some milliseconds it waits until the page had its turn.
   function turns(own, total, began) {

@@ -27,10 +27,10 @@ _SHOWN = 20
 def diff(a: str, b: str, everything: bool, exit_code: bool, as_json: bool, root: Path) -> int:
     """Compare release A with release B.
 
-    Each is a bundle (archive or directory), a folder with a store/ (a checkout, or its local/), or git:REV, a revision
-    of the checkout: its indexes come from git, its objects from the store on disk as far as they are still there. Each
-    object that is read is checked against its hash; whether a release is sound says `solbench verify`. Nothing is
-    written or run.
+    Each is a bundle (archive or directory), a folder with a store/ (a checkout, or its local/) or that store/ itself,
+    or git:REV, a revision of the checkout: its indexes come from git, its objects from the store on disk as far as
+    they are still there. Each object that is read is checked against its hash; whether a release is sound says
+    `solbench verify`. Nothing is written or run.
     """
     from solbench.release.diff import diff as compare
     from solbench.release.reading import opened
@@ -63,22 +63,17 @@ def _side(word: str, side: Side) -> str:
 
 
 def _release(found: Diff) -> Iterable[str]:
+    from solbench.release.diff import target_words
+
     a, b = found.a.release, found.b.release
     if a is None or b is None:
         yield "what the roots say of targets and corpora is not here"
         return
     for name in ("name", "corpora", "problems", "workloads"):
         yield f"{name:<10}{_pair(_plain(a[name]), _plain(b[name]))}"
-    targets = [{target["target"]: _target(target) for target in release["targets"]} for release in (a, b)]
+    targets = [{target["target"]: _text(target_words(target)) for target in release["targets"]} for release in (a, b)]
     for name in sorted(targets[0].keys() | targets[1].keys()):
         yield f"{_text(name):<10}{_pair(targets[0].get(name, 'none'), targets[1].get(name, 'none'))}"
-
-
-def _target(target: Any) -> str:
-    device = f" ({target['device']})" if target["device"] else ""
-    return _text(
-        f"{target['state']}, {target['timed']} of {target['workloads']} timed, {target['bounds']} bounds{device}"
-    )
 
 
 def _pair(old: str, new: str) -> str:

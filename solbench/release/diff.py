@@ -161,6 +161,12 @@ def named_by_hash(name: str) -> bool:
     return name.partition("/")[0] in _NAMED_BY_HASH
 
 
+def target_words(target: Mapping[str, Any]) -> str:
+    """What a release says of one of its targets, in one line."""
+    device = f" ({target['device']})" if target["device"] else ""
+    return f"{target['state']}, {target['timed']} of {target['workloads']} timed, {target['bounds']} bounds{device}"
+
+
 def _stage(stage: str, a: Contents, b: Contents) -> StageDiff:
     old, new = a.indexes[stage], b.indexes[stage]
     changed, same_content = [], 0

@@ -54,7 +54,8 @@ class Contents:
 
 @contextmanager
 def opened(text: str, checkout: Path) -> Iterator[Contents]:
-    """The release that ``text`` names: a bundle, a folder with ``store/``, or ``git:<revision>`` of ``checkout``.
+    """The release that ``text`` names: a bundle, a folder with ``store/``, such a ``store/`` itself, or
+    ``git:<revision>`` of ``checkout``.
 
     :class:`InputError` where there is none, :class:`IntegrityError` where it is damaged.
     """
@@ -64,6 +65,9 @@ def opened(text: str, checkout: Path) -> Iterator[Contents]:
     path = Path(text)
     if (path / "store").is_dir() and not (path / "release.json").exists():
         yield from_root(path)
+        return
+    if (path / f"{STAGES[0]}.json").is_file():
+        yield from_store(path, text)
         return
     if not path.exists():
         raise InputError(text, "no such bundle or checkout; a revision is written git:<revision>")
@@ -83,8 +87,11 @@ def opened(text: str, checkout: Path) -> Iterator[Contents]:
 
 def from_root(root: Path, label: str | None = None) -> Contents:
     """The release below a DVC root, as its indexes name it."""
-    label = label or str(root)
-    store = root / "store"
+    return from_store(root / "store", label or str(root))
+
+
+def from_store(store: Path, label: str) -> Contents:
+    """The release in a folder of artifacts, as the indexes there name it."""
     indexes = {}
     for stage in (*STAGES, "release"):
         try:
@@ -93,7 +100,7 @@ def from_root(root: Path, label: str | None = None) -> Contents:
             if error.errno not in _ABSENT:
                 raise
             data = None
-        indexes[stage] = {} if data is None else parse_index(data, f"{label}: store/{stage}.json")
+        indexes[stage] = {} if data is None else parse_index(data, f"{label}: {store.name}/{stage}.json")
     if not any(indexes.values()):
         raise InputError(str(store), "no index here; run `solbench pull` or `solbench repro`")
     found = indexes.pop("release").get("release")

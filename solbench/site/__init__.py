@@ -10,6 +10,7 @@ import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from shutil import rmtree
 from typing import Any, Final
@@ -17,14 +18,15 @@ from typing import Any, Final
 from solbench import canonical
 from solbench.errors import InputError, IntegrityError
 from solbench.memo import Memo
-from solbench.site import build, text
+from solbench.site import build, compare, text
 from solbench.site.links import Objects
-from solbench.site.records import Book, load
+from solbench.site.reading import load
+from solbench.site.records import Book
 from solbench.store import Store
 from solbench.workspace import replace_folder, write_file
 
 SCHEMA: Final = "solbench.site.v1"
-ASSETS: Final = ("site.css", "site.js", "icon.svg", "blake3.js", "bundle.js", "verify.js")
+ASSETS: Final = ("site.css", "site.js", "icon.svg", "blake3.js", "bundle.js", "choose.js", "verify.js", "compare.js")
 # Written by the templates where a page stands for one artifact; text cannot forge it, for its quotes are escaped.
 _RECORD = re.compile(r' data-record="([^"]*)"')
 
@@ -36,13 +38,15 @@ def render(
     object_base: str = "../objects",
     templates: Path | None = None,
     memo: Memo | None = None,
+    compare_with: str | None = None,
 ) -> dict[str, Any]:
     """Write the site of the release below ``store_root`` to ``out`` and return the content of its ``site.json``.
 
     ``object_base``: address of the objects relative to ``out``; ``{stage}`` in it is replaced by the stage that holds
     the object (``../store/{stage}/objects`` in a checkout, ``../objects`` in a bundle). ``templates``: folder of the
     templates, else the checkout's ``site_templates``. ``memo``: where pages are kept between calls; it changes nothing
-    but time. ``out`` is replaced as a whole, last.
+    but time. ``compare_with``: an earlier release, as :func:`solbench.release.reading.opened` takes one; the page
+    Compare then says what changed since. ``out`` is replaced as a whole, last.
 
     Raises :class:`SolbenchError` where a record would be lost or repeated, an object is missing, or ``out`` holds
     something that is not a rendered site.
@@ -52,6 +56,8 @@ def render(
     if out.is_dir() and any(out.iterdir()) and not (out / "site.json").is_file():
         raise InputError(str(out), "exists and is no rendered site; name another folder, or remove it")
     book = load(Store(store_root), memo)
+    if compare_with is not None:
+        book = replace(book, since=compare.since(compare_with, store_root))
     files = build.files(book, Objects(book, store_root, object_base), folder, memo)
     _count_records(book, files)
     files |= {f"assets/{name}": _asset(folder, name) for name in ASSETS}

@@ -20,7 +20,7 @@ from solbench import canonical
 from solbench.errors import SolbenchError
 from solbench.memo import Memo, code_digest
 from solbench.release import shares
-from solbench.site import pages, problem, solution, tables, text, workload
+from solbench.site import compare, hardware, pages, problem, solution, status, tables, text, workload
 from solbench.site.corpus import corpus_page
 from solbench.site.index import Download, index_page
 from solbench.site.links import Links, Objects, Page, paths
@@ -174,6 +174,9 @@ def _content(
 
 SINGLE_PAGES: Final[Mapping[str, tuple[str, Callable[[Book, Links], dict[str, Any]]]]] = {
     "corpus": ("Corpus", corpus_page),
+    "hardware": ("Hardware", hardware.hardware_page),
+    "status": ("Status", status.status_page),
+    "compare": ("Compare", compare.compare_page),
     "method": ("Method", pages.method_page),
     "verify": ("Verify", pages.verify_page),
 }

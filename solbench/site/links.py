@@ -17,7 +17,7 @@ from solbench.site.records import Book
 from solbench.store import Descriptor, Store, decode
 
 Page = tuple[str, str]
-SINGLE = ("index", "corpus", "method", "verify")
+SINGLE = ("index", "corpus", "hardware", "status", "compare", "method", "verify")
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
 # Names that some file systems keep for devices, whatever their suffix.
 _DEVICE = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?\Z", re.IGNORECASE)

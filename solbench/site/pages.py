@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from solbench.site import status
 from solbench.site.cells import HEADROOM, ref
 from solbench.site.links import Links
 from solbench.site.records import Book
@@ -20,6 +21,7 @@ def base(book: Book, links: Links, kind: str, key: str, title: str, root: Descri
     release = book.release
     entries = [("index", "", "Release"), ("corpus", "", "Corpus")]
     entries += [("target", target.name, target.name) for target in book.targets]
+    entries += [("hardware", "", "Hardware"), ("status", "", "Status"), ("compare", "", "Compare")]
     entries += [("method", "", "Method"), ("verify", "", "Verify")]
     return {
         "title": title,
@@ -38,7 +40,12 @@ def base(book: Book, links: Links, kind: str, key: str, title: str, root: Descri
 
 
 def method_page(book: Book, links: Links) -> dict[str, Any]:
-    return {"headroom": list(HEADROOM.items()), "targets": [target_headline(book, links, t) for t in book.targets]}
+    states = status.meanings([kind for kind in status.KINDS if kind != "scored"])
+    return {
+        "states": states,
+        "headroom": list(HEADROOM.items()),
+        "targets": [target_headline(book, links, t) for t in book.targets],
+    }
 
 
 def verify_page(book: Book, links: Links) -> dict[str, Any]:

@@ -83,6 +83,7 @@ def target_page(book: Book, links: Links, target: TargetRecords) -> dict[str, An
         ),
         "plots_shown": _plots(book, target, series),
         "machine": machine_model(links, target.hardware),
+        "hardware": links.page("hardware"),
         "sets": [_measurement_set(links, found) for found in target.sets],
         "readiness": [_readiness(links, record) for record in target.readiness],
     }

@@ -23,7 +23,7 @@ SPACE: Final = "\u00a0"
 MINUS: Final = "\u2212"
 _PREFIXES = {-12: "p", -9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T", 15: "P", 18: "E"}
 # Smallest and largest power of ten that a unit is written with.
-_RANGES = {"s": (-9, 0)}
+_RANGES = {"s": (-9, 0), "op/B": (0, 0)}
 _HIDDEN = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp"})
 # Letters by category, yet drawn as nothing.
 _BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0")

@@ -48,7 +48,7 @@ def test_the_same_release_in_any_form_is_one_line(
     root = Store(sample / "store").index("release")["release"].digest
     packed = tmp_path / "sample.tar.gz"
     bundle.write_bundle(Store(sample / "store"), packed, sample_release.PREDICATE, form="tar.gz")
-    for other in (sample / "sample", sample / "sample.zip", sample, packed):
+    for other in (sample / "sample", sample / "sample.zip", sample, sample / "store", packed):
         assert run(["release", "diff", "--exit-code", str(sample / "sample.zip"), str(other)]) == 0
         assert capsys.readouterr().out == f"identical: {root}\n"
 

@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 from solar import einsum
 from solar.errors import GraphError
 from solar.graph import Node, OperatorGraph, Ref, Tensor, to_dict, validate
-from solbench.site import calls, drawing, environment, folding, ir, layering
+from solbench.site import calls, drawing, folding, ir, layering
+from solbench.site.build import environment
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = '{% import "drawing.html" as d %}{{ d.svg(drawn) }}{{ d.operations(table, "operations") }}'

@@ -269,11 +269,12 @@ def squeezed(words: str) -> str:
 def test_scripts_are_small(site):
     sizes = {path.name: path.stat().st_size for path in (site / "assets").glob("*.js")}
     assert set(sizes) >= {"site.js", "blake3.js", "bundle.js", "verify.js"}
-    # Every page loads site.js; only Verify the others.
+    # Every page loads site.js; only Verify and Compare what reads bundles, and each its own.
     assert sizes["site.js"] < 16 << 10 and sum(sizes.values()) < 64 << 10
     for path in site.rglob("*.html"):
-        for name in ("blake3.js", "bundle.js", "verify.js"):
-            assert (f'assets/{name}"' in path.read_text()) == (path == site / "verify.html"), path
+        loaded = {name for name in sizes if f'assets/{name}"' in path.read_text()}
+        reading = {"blake3.js", "bundle.js", "choose.js", path.with_suffix(".js").name}
+        assert loaded == {"site.js"} | (reading if path.name in ("verify.html", "compare.html") else set()), path
 
 
 @pytest.mark.slow
@@ -287,7 +288,8 @@ def test_axe_finds_nothing(site, browser, scheme):
         pytest.skip("no axe; pip install axe-playwright-python")
     context = browser.new_context(color_scheme=scheme, viewport={"width": 1280, "height": 900})
     page = context.new_page()
-    for path in ("index.html", "corpus.html", "verify.html", "targets/cpu.html", SOFTMAX):
+    single = ("index.html", "corpus.html", "hardware.html", "status.html", "compare.html", "verify.html")
+    for path in (*single, "targets/cpu.html", SOFTMAX):
         page.goto((site / path).as_uri())
         if path == "verify.html":
             page.get_by_label("Archive or files").set_input_files(site / "site.json")

@@ -18,7 +18,8 @@ from solbench.model.score import Estimate
 from solbench.site import axis
 from solbench.site.build import environment
 from solbench.site.plot import DENSE, Dot, Line, Plot
-from solbench.site.records import Book, BoundResult, load
+from solbench.site.reading import load
+from solbench.site.records import Book, BoundResult
 from solbench.site.roofline import charged, places, problem_roofline, roofline, roofs, target_roofline
 from solbench.site.scatter import entry_scatter, problem_scatter, scatter
 from solbench.store import Store

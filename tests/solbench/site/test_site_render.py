@@ -74,13 +74,16 @@ WORKLOADS = [(ROUTING, 2), (SOFTMAX, 4), (MATMUL, 3)]
 
 def test_pages_are_whole(pages):
     assert sorted(pages) == [
+        "compare.html",
         "corpus.html",
+        "hardware.html",
         "index.html",
         "method.html",
         "problems/AMD_AKA/torch2flydsl/moe_topk_softmax.html",
         "problems/AMD_AKA/torch2hip/l1n23_softmax.html",
         "problems/AMD_AKA/torch2hip/l1n2_standard_matmul.html",
         *(f"solutions/{problem}/{name}.html" for problem, name in SOLUTIONS),
+        "status.html",
         "targets/cpu.html",
         "targets/gfx1200.html",
         "verify.html",
