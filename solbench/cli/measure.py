@@ -11,6 +11,7 @@ import click
 
 from solbench.cli.card_options import card_options
 from solbench.errors import InputError
+from solbench.model.solution import COMPILED
 
 
 @click.command()
@@ -20,8 +21,10 @@ from solbench.errors import InputError
 @click.option("--corpus", type=click.Path(path_type=Path), default=Path("problems"), show_default=True, help="Folder.")
 @click.option(
     "--candidates", multiple=True, default=("all",), show_default=True, metavar="all|NAME",
-    help="Names of solutions; may be repeated or comma-separated. eager is the baseline against itself.",
+    help="Names of solutions; may be repeated or comma-separated. eager is the baseline against itself; compile, which "
+    "all does not mean, the reference through torch.compile.",
 )  # fmt: skip
+@click.option("--capacity", metavar="SIZE", help="With LLM_CORE, for so much memory: 16GiB is one of its classes.")
 @click.option("--problem", "names", multiple=True, metavar="PROBLEM", help="Only this problem; may be repeated.")
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="measurements/<target>/NAME.jsonl.")
 @click.option("--budget", metavar="TIME", help="Begin nothing more after this time (300s, 10m, 2h).")
@@ -38,6 +41,7 @@ def measure(
     target: str,
     corpus: Path,
     candidates: tuple[str, ...],
+    capacity: str | None,
     names: tuple[str, ...],
     out: Path,
     budget: str | None,
@@ -65,7 +69,8 @@ def measure(
     target is not here.
     """
     from solbench.cli import printable
-    from solbench.corpus.load import find_problems, load_corpus
+    from solbench.corpus.compiled import with_compiled
+    from solbench.corpus.configured import chosen_problems
     from solbench.device.calibrate import calibrate_cpu
     from solbench.evaluate.cards import measure_on_cards, seats_here
     from solbench.evaluate.controls import controls_here
@@ -86,7 +91,9 @@ def measure(
     require_writable(out, f"--out {out}")
     limit_s = parse_duration(budget) if budget is not None else None
     wanted = [part for entry in candidates for part in entry.split(",") if part]
-    problems = find_problems(corpus, names) if names else load_corpus(corpus)
+    problems = chosen_problems(corpus, names, target, capacity)
+    if COMPILED in wanted:
+        problems = with_compiled(problems)
     chosen = None if "all" in wanted else wanted
     jobs(problems, chosen)  # a name that no solution has is told before minutes of calibrating
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from solbench.corpus.definitions import load_templates
-from solbench.corpus.load import Problem, load_corpus
+from solbench.corpus.load import Problem, find_problems, load_corpus
 from solbench.errors import InputError
 from solbench.model.configuration import Configuration
 from solbench.model.workload import Workload
@@ -54,3 +54,17 @@ def release_corpus(root: Path, capacity_gib: Mapping[str, int]) -> ReleaseCorpus
         problems.append(Problem(template.path, template.corpus, template.definition, tuple(workloads.values()), ()))
     configurations = tuple(configuration(view, GENERATED) for view in views)
     return ReleaseCorpus(tuple(sorted(problems, key=lambda problem: problem.key)), configurations)
+
+
+def chosen_problems(root: Path, names: Sequence[str], target: str, capacity: str | None) -> list[Problem]:
+    """The problems of ``names``, all without any. With a ``capacity`` (``16GiB``; rounded down to a class) those of
+    LLM_CORE are among them, each with the workloads that its rule makes for ``target``; without, they are not.
+    """
+    if capacity is None:
+        return find_problems(root, names) if names else load_corpus(root)
+    from solbench.corpus.llm_core.capacity import capacity_class, parse_capacity
+    from solbench.corpus.llm_core.rules import load_rules
+
+    class_gib = capacity_class(parse_capacity(capacity), load_rules(root / GENERATED).generation)
+    problems = release_corpus(root, {target: class_gib}).problems
+    return find_problems(root, names, problems) if names else list(problems)

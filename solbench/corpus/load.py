@@ -17,7 +17,7 @@ from typing import Any
 from solbench.corpus.document import read_json, read_json_lines, read_text, read_yaml
 from solbench.errors import InputError
 from solbench.model.definition import Definition
-from solbench.model.solution import BASELINE, SUFFIXES, TARGETS, Solution, SourceFile
+from solbench.model.solution import BASELINE, COMPILED, SUFFIXES, TARGETS, Solution, SourceFile
 from solbench.model.workload import NumericCheck, Workload
 
 WORKLOADS_SCHEMA = "solbench.workloads.v1"
@@ -64,10 +64,10 @@ def load_corpus(root: Path) -> list[Problem]:
     return sorted(problems, key=lambda problem: problem.key)
 
 
-def find_problems(root: Path, names: Sequence[str]) -> list[Problem]:
-    """The problems of ``names``: a folder, or below ``root`` a key or the last part of one that is unique."""
+def find_problems(root: Path, names: Sequence[str], known: Sequence[Problem] | None = None) -> list[Problem]:
+    """The problems of ``names``: a folder, or a key or the last part of one that is unique among ``known``, by default
+    the problems below ``root``."""
     found: list[Problem] = []
-    known: list[Problem] | None = None
     for name in names:
         if Path(name).is_dir():
             found.append(load_problem(Path(name)))
@@ -218,8 +218,9 @@ def _load_solutions(folder: Path, definition: Definition) -> tuple[Solution, ...
         if not any(path.iterdir()):  # git leaves empty folders behind
             continue
         solution = load_solution(path, definition)
-        if solution.name != path.name or solution.name == BASELINE:
-            raise InputError(f"{path}: name", f"must be the folder's name (and not 'eager'), is {solution.name!r}")
+        if solution.name != path.name or solution.name in (BASELINE, COMPILED):
+            wanted = f"must be the folder's name (and not {BASELINE!r} or {COMPILED!r})"
+            raise InputError(f"{path}: name", f"{wanted}, is {solution.name!r}")
         solutions.append(solution)
     return tuple(solutions)
 

@@ -13,6 +13,8 @@ from solbench.model.record import NAME, Value
 SCHEMA: Final = "solbench.solution.v1"
 # The reference, run eagerly: the solution that every problem has, and that T_b is the time of.
 BASELINE: Final = "eager"
+# The reference through torch.compile: see solbench/corpus/compiled.py.
+COMPILED: Final = "compile"
 
 Language = Literal["pytorch", "triton", "hip_cpp", "cuda_cpp", "cpp"]
 TARGETS = ("gfx1200", "gfx942", "sm_90", "cpu")

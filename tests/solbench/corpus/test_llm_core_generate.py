@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from solbench.cli import run
+from solbench.corpus.configured import chosen_problems
 from solbench.corpus.definitions import load_templates
 from solbench.corpus.llm_core import capacity
 from solbench.corpus.llm_core.capacity import GIB, HARNESS_RESERVE, Memory, capacity_class, parse_capacity, probe
@@ -133,7 +134,10 @@ def test_all_nine_or_none(root, tmp_path, capsys):
         (["--capacity", "16GiB", "--profile", "mega"], "mega: no such profile; known are core, "),
         (["--capacity", "16GiB", "--device", "cpu"], "excludes --device"),
         (["--device", "tpu"], "'tpu' is not a device"),
-        (["--capacity", "16GiB", "--target-template", "gfx9"], "no such target template; known are gfx1200, gfx942"),
+        (
+            ["--capacity", "16GiB", "--target-template", "gfx9"],
+            "no such target template; known are gfx1200, gfx942, sm",
+        ),
         (["--capacity", "16GiB", "--profile", "moe"], "no Definition of moe fits: no Definition has the profile"),
     ],
 )
@@ -279,3 +283,18 @@ def test_probe_that_breaks(tmp_path, monkeypatch, code, message):
     monkeypatch.setattr(capacity, "PROBE_LIMIT_S", 1.0)
     with pytest.raises(UndecidedError, match=message):
         probe("cpu")
+
+
+def test_problems_for_a_capacity():
+    # linear_matmul_bias has one scale from 12 GiB on, where the largest tensor binds: table of golden scales.
+    chosen = chosen_problems(PROBLEMS, ("linear_matmul_bias", "l1n23_softmax"), "sm_90", "140GiB")
+    assert [problem.key for problem in chosen] == [
+        "LLM_CORE/linear/linear_matmul_bias",
+        "AMD_AKA/torch2hip/l1n23_softmax",
+    ]
+    assert chosen[0].workloads[-1].axes == {"M": 74816, "K": 5120, "N": 7168}
+    assert len(chosen[0].workloads) == 9
+    with pytest.raises(InputError, match="linear_matmul_bias: no such problem"):
+        chosen_problems(PROBLEMS, ("linear_matmul_bias",), "sm_90", None)
+    with pytest.raises(InputError, match="cpu: no such target template"):
+        chosen_problems(PROBLEMS, (), "cpu", "16GiB")

@@ -222,3 +222,16 @@ def test_broken_generation(change, message):
     change(fields["slots"])
     with pytest.raises(InputError, match=message):
         Generation.load(fields, "generation")
+
+
+def test_scales_of_sm_90():
+    # Its template admits what gfx942's does: the same tensors, the same limit on one of them.
+    rows = [row for row in table("llm_core_golden_scales.csv") if row["target"] == "gfx942"]
+    target = ours().targets["sm_90"]
+    rows = [row for row in rows if int(row["max_tensor_bytes"]) == target.max_tensor_bytes]
+    assert len(rows) == 36
+    for row in rows:
+        rule = ours().rules[row["id"]]
+        assert ineligible(rule, target) is None, row["id"]
+        for size in (96, 128):
+            assert str(scale_or_none(rule, target, size)) == row[f"scale_{size}gib"], (row["id"], size)
