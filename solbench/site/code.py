@@ -171,11 +171,11 @@ def _excerpt(links: Links, kernel: Kernel) -> dict[str, Any]:
         first, why = body, "from the kernel’s first line"
     last = min(first + EXCERPT - 1, loops[0]["last_line"] if loops and not findings else len(lines), len(lines))
     width = len(str(last))
-    chosen = [f"{number:>{width}}  {lines[number - 1]}".rstrip() for number in range(first, last + 1)]
+    chosen = [f"{number:>{width}}  {lines[number - 1].expandtabs(8)}".rstrip() for number in range(first, last + 1)]
     return {
         "why": why,
         "which": f"lines {first} to {last} of {text.grouped(len(lines))}",
-        "text": text.Lines("\n".join(chosen).expandtabs(8)),
+        "text": text.Lines("\n".join(chosen)),
     }
 
 
