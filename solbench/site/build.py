@@ -31,6 +31,13 @@ from solbench.store import Descriptor
 CSP: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'"
 )
+_ROOT: Final = Path(__file__).resolve().parents[2]
+# What decides how a page reads, beside the templates: pages kept by other code are rendered again.
+CODE: Final = (
+    "solbench/site", "solbench/model", "solbench/canonical.py", "solbench/store.py", "solbench/release/schemas.py",
+    "solbench/release/diff.py", "solbench/score/statistics.py", "solar/catalogue.py", "solar/einsum.py",
+    "solar/graph.py", "solar/hardware.py",
+)  # fmt: skip
 # Kinds of pages that depend on one problem.
 FIRST: Final = ("index", "")
 OF_A_PROBLEM: Final = ("problem", "workload", "solution")
@@ -68,7 +75,7 @@ def environment(templates: Path) -> Environment:
 
 def files(book: Book, objects: Objects, templates: Path, memo: Memo | None) -> Files:
     """Every page and the tables beside it, by path. ``memo``: where pages are kept for the next time, if anywhere."""
-    code = code_digest([Path(__file__).parent, *sorted(templates.glob("*.html"))], map(_version, _LIBRARIES))
+    code = code_digest([*map(_ROOT.joinpath, CODE), *sorted(templates.glob("*.html"))], map(_version, _LIBRARIES))
     root = book.release.descriptor
     stand_in = Descriptor(root.kind, f"blake3:{canonical.derived_key('site stand-in', code)}", root.size)
     # It stands where the release's object does.
