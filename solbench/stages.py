@@ -22,11 +22,12 @@ NO_GRAPH_SCHEMA = "solbench.no-graph.v1"
 
 
 def corpus(workspace: Workspace, output: StageOutput) -> str:
-    """Definitions and solutions of every problem, the eager baseline included."""
+    """Definitions and solutions of every problem, the eager baseline and the compiled reference included."""
+    from solbench.corpus.compiled import with_compiled
     from solbench.corpus.configured import release_corpus
     from solbench.corpus.load import eager_solution
 
-    problems = release_corpus(workspace.problems, workspace.parameters().capacity_gib).problems
+    problems = with_compiled(release_corpus(workspace.problems, workspace.parameters().capacity_gib).problems)
     for problem in problems:
         output.put(problem.key, "definition", problem.definition.as_dict())
         for solution in (eager_solution(problem.definition), *problem.solutions):

@@ -21,8 +21,10 @@ PINNED: Final[Mapping[tuple[str, str], str]] = {
     ("AMD_AKA", "cpu"): "blake3:afb0bb8c85390680292a0c626a0da61d912a9a41a302dac07d686383ad00bffc",
     ("AMD_AKA", "gfx1200"): "blake3:afb0bb8c85390680292a0c626a0da61d912a9a41a302dac07d686383ad00bffc",
     ("AMD_AKA", "gfx942"): "blake3:afb0bb8c85390680292a0c626a0da61d912a9a41a302dac07d686383ad00bffc",
+    ("AMD_AKA", "sm_90"): "blake3:afb0bb8c85390680292a0c626a0da61d912a9a41a302dac07d686383ad00bffc",
     ("LLM_CORE", "gfx1200"): "blake3:f34142e9feca189dfd7a7bb4c99fa2d2731f919d98ffb101299f3bca44d4d7d7",
     ("LLM_CORE", "gfx942"): "blake3:fc408a2ec1c954a08d219a88ee20716d5885b6147f0b08bf36cb316337b865f6",
+    ("LLM_CORE", "sm_90"): "blake3:e6f6871ba8c7da6b60e64527c4bc43586ee06255edad12cfa7a54de7fc0d26a6",
 }
 
 

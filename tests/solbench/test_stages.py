@@ -102,6 +102,18 @@ def test_bad_input_is_one_line_and_changes_nothing(workspace, file, old, new, na
     assert before == {path.name: path.read_bytes() for path in (workspace.root / "store").glob("*.json")}
 
 
+def test_every_problem_has_its_reference_run_eagerly_and_compiled(workspace):
+    run(workspace, ("corpus",))
+    corpus = workspace.store.index("corpus")
+    problems = [name for name, entry in corpus.items() if entry.kind == "definition"]
+    assert len(problems) == len(PROBLEMS)
+    for name in problems:
+        reference = workspace.store.load("corpus", corpus[name])["reference"]
+        for solution in ("eager", "compile"):
+            sources = workspace.store.load("corpus", corpus[f"{name}/solutions/{solution}"])["sources"]
+            assert {"path": "reference.py", "content": reference} in sources
+
+
 @pytest.mark.slow
 def test_an_unknown_operator_ends_without_a_bound_and_the_rest_goes_on(workspace):
     path = workspace.problems / "AMD_AKA" / PROBLEMS[1] / "reference.py"

@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #define __global__ static
@@ -35,11 +36,12 @@ static dim3 threadIdx, blockIdx, blockDim, gridDim;
 namespace on_host {
 
 constexpr int LANES = 32, SLOT = 64;
-enum class At { RUNNING, LANES_MEET, BARRIER, ENDED };
+constexpr size_t STACK = 256 << 10;
+enum class At { RUNNING, LANES_MEET, BARRIER, CLUSTER, ENDED };
 
 struct Fiber {
   ucontext_t context;
-  std::vector<char> stack = std::vector<char>(256 << 10);
+  std::unique_ptr<char[]> stack{new char[STACK]};
   At at;
   int operations;  // meetings of lanes so far: two sets of slots take turns
 };
@@ -86,36 +88,42 @@ inline void entry() {
   yield(At::ENDED);
 }
 
-inline void run_group(int threads, bool reverse) {
+inline void start(int threads) {
   for (int i = 0; i < threads; i++) {
     Fiber& fiber = fibers[i];
     fiber.at = At::RUNNING;
     fiber.operations = 0;
     getcontext(&fiber.context);
-    fiber.context.uc_stack.ss_sp = fiber.stack.data();
-    fiber.context.uc_stack.ss_size = fiber.stack.size();
+    fiber.context.uc_stack.ss_sp = fiber.stack.get();
+    fiber.context.uc_stack.ss_size = STACK;
     makecontext(&fiber.context, entry, 0);
   }
+}
+
+// The group whose fibers begin at `base`, until it has ended (true) or waits for the other groups of its cluster.
+inline bool run_group(int base, int threads, bool reverse) {
   const int waves = threads / LANES;
   for (;;) {
-    int waiting = 0, ended = 0;
+    int waiting = 0, apart = 0, ended = 0;
     for (int w = 0; w < waves; w++) {
-      const int first = (reverse ? waves - 1 - w : w) * LANES;
+      const int first = base + (reverse ? waves - 1 - w : w) * LANES;
       for (At at = At::LANES_MEET; at == At::LANES_MEET;) {
         if (fibers[first].at == At::ENDED) break;
         for (int l = 0; l < LANES; l++) {
           current = first + (reverse ? LANES - 1 - l : l);
-          threadIdx = dim3(current);
+          threadIdx = dim3(current - base);
           swapcontext(&scheduler, &fibers[current].context);
         }
         at = fibers[first].at;
         for (int l = 1; l < LANES; l++)
           if (fibers[first + l].at != at) fail("lanes of a wave part before a barrier, a shuffle or a matrix operation");
       }
-      (fibers[first].at == At::ENDED ? ended : waiting)++;
+      const At at = fibers[first].at;
+      (at == At::ENDED ? ended : at == At::CLUSTER ? apart : waiting)++;
     }
-    if (ended == waves) return;
-    if (waiting != waves) fail("a wave ends while others wait at a barrier");
+    if (ended == waves) return true;
+    if (apart == waves) return false;
+    if (waiting != waves) fail("a wave ends or waits for the cluster while others wait at a barrier");
   }
 }
 
@@ -134,7 +142,8 @@ void launch(Kernel kernel, dim3 grid, dim3 block, Arguments... arguments) {
     for (unsigned y = 0; y < grid.y; y++)
       for (unsigned x = 0; x < grid.x; x++) {
         blockIdx = dim3(x, y, z);
-        run_group(threads, reverse);
+        start(threads);
+        if (!run_group(0, threads, reverse)) fail("a work-group that has no cluster waits for it");
       }
 }
 
