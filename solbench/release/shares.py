@@ -21,12 +21,12 @@ FEWEST: Final = 64
 T = TypeVar("T")
 
 
-def workers_for(items: int, fewest: int = FEWEST) -> int:
+def workers_for(items: int, fewest: int | None = None) -> int:
     """How many processes to use, this one included: one a processor that we may use, where forking is safe.
 
-    ``fewest``: for fewer items only this one.
+    ``fewest``: for fewer items only this one; by default :data:`FEWEST`.
     """
-    if items < fewest or not hasattr(os, "sched_getaffinity") or threading.active_count() > 1:
+    if items < (FEWEST if fewest is None else fewest) or not hasattr(os, "sched_getaffinity") or threading.active_count() > 1:
         return 1
     return min(MAX_WORKERS, len(os.sched_getaffinity(0)))
 

@@ -276,7 +276,8 @@ def test_why_leads_to_the_release_and_the_page(whole: Path, capsys: pytest.Captu
     assert why.names == (f"timings:{TRACE}",)
     assert descriptor(whole, "scores", "DEMO/unit/scale/w1@cpu/fast") in why.levels[0]
     assert why.release == descriptor(whole, "release", "release").digest
-    assert why.pages == ("problems/DEMO/unit/scale.html",) and why.fault is None
+    pages = ("problems/DEMO/unit/scale", "solutions/DEMO/unit/scale/fast", "workloads/DEMO/unit/scale/w1")
+    assert why.pages == tuple(f"{page}.html" for page in pages) and why.fault is None
     told(capsys, "why", trace.digest[7:19], "--root", str(whole))
     assert json.loads(told(capsys, "why", trace.digest, "--json", "--root", str(whole))) == why.as_dict()
     # The release is at the top: nothing refers to it, and it needs itself.
