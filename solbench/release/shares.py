@@ -26,7 +26,11 @@ def workers_for(items: int, fewest: int | None = None) -> int:
 
     ``fewest``: for fewer items only this one; by default :data:`FEWEST`.
     """
-    if items < (FEWEST if fewest is None else fewest) or not hasattr(os, "sched_getaffinity") or threading.active_count() > 1:
+    if (
+        items < (FEWEST if fewest is None else fewest)
+        or not hasattr(os, "sched_getaffinity")
+        or threading.active_count() > 1
+    ):
         return 1
     return min(MAX_WORKERS, len(os.sched_getaffinity(0)))
 
