@@ -20,8 +20,8 @@ __device__ inline float sum_of(float value) {
 
 __device__ inline float value_at(const float* row, int64_t at, int64_t n) { return at >= 0 && at < n ? row[at] : 0; }
 
-// Values at, ... at + 3 of a row of n; 0 stands for those that it has not. row + at lies on a vector's start. WHOLE:
-// the row has all four of them or none.
+// Values at, ... at + 3 of a row of n; 0 stands for those that it has not. row + at lies on a vector's start. WHOLE: the
+// row has all four of them or none.
 template <bool WHOLE>
 __device__ inline float4 load(const float* row, int64_t at, int64_t n) {
   if constexpr (WHOLE) {
