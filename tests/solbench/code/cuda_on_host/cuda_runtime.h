@@ -1,8 +1,8 @@
 // CUDA's words for a host's C++ compiler, to run a kernel's own source on a CPU: what hip_on_host says holds here too.
 //
-// The blocks of a cluster share one copy of shared memory. They run one after another up to each barrier of the cluster,
-// so that nothing which a block keeps for itself there may be read again behind one. A barrier in two halves is played by
-// its second one.
+// The blocks of a cluster share one copy of shared memory. They run one after another up to each barrier of the
+// cluster, so that nothing which a block keeps for itself there may be read again behind one. A barrier in two halves
+// is played by its second one.
 #pragma once
 
 #include "../hip_on_host/hip/hip_runtime.h"
@@ -71,8 +71,8 @@ namespace on_host {
 template <class... Parameters, class... Arguments>
 void launch_clusters(void (*kernel)(Parameters...), unsigned size, dim3 grid, dim3 block, Arguments... arguments) {
   const int threads = block.x;
-  if (threads % LANES || threads > 1024 || size > 8 || !grid.x || grid.x % size || grid.y * grid.z * block.y * block.z != 1)
-    fail("no such launch of clusters");
+  if (grid.y * grid.z * block.y * block.z != 1) fail("clusters are of one dimension");
+  if (threads % LANES || threads > 1024 || size > 8 || !grid.x || grid.x % size) fail("no such launch of clusters");
   if (fibers.size() < threads * size) fibers = std::vector<Fiber>(threads * size);
   slots.resize(threads * size / LANES * 2 * LANES * SLOT);
   gridDim = grid;
@@ -97,9 +97,10 @@ void launch_clusters(void (*kernel)(Parameters...), unsigned size, dim3 grid, di
 template <class... Parameters, class... Arguments>
 int cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...), Arguments... arguments) {
   if (config->dynamicSmemBytes || config->stream || config->numAttrs > 1) on_host::fail("a launch that is not played");
+  const dim3 grid = config->gridDim, block = config->blockDim;
   if (config->numAttrs == 1)
-    on_host::launch_clusters(kernel, config->attrs[0].val.clusterDim.x, config->gridDim, config->blockDim, arguments...);
+    on_host::launch_clusters(kernel, config->attrs[0].val.clusterDim.x, grid, block, arguments...);
   else
-    on_host::launch(kernel, config->gridDim, config->blockDim, arguments...);
+    on_host::launch(kernel, grid, block, arguments...);
   return 0;
 }

@@ -116,7 +116,7 @@ inline bool run_group(int base, int threads, bool reverse) {
         }
         at = fibers[first].at;
         for (int l = 1; l < LANES; l++)
-          if (fibers[first + l].at != at) fail("lanes of a wave part before a barrier, a shuffle or a matrix operation");
+          if (fibers[first + l].at != at) fail("lanes of a wave part before a barrier, shuffle or matrix operation");
       }
       const At at = fibers[first].at;
       (at == At::ENDED ? ended : at == At::CLUSTER ? apart : waiting)++;
