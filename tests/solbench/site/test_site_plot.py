@@ -284,7 +284,7 @@ def test_bounds_lie_on_the_slope_and_on_their_roofs():
     # 1 op/B and 1,000 op/B, as the ticks say; the slope ends where the highest roof begins, at 100 op/B.
     ticks = {label.replace("\u00a0", " "): float(place) for place, label in plot.x_ticks}
     assert marks["w0"][0] == pytest.approx(ticks["1 op/B"], abs=ROUNDED)
-    assert marks["w1"][0] == pytest.approx(ticks["1 kop/B"], abs=ROUNDED)
+    assert marks["w1"][0] == pytest.approx(ticks["1000 op/B"], abs=ROUNDED)
     assert (slope.x2, slope.y2) == (matrix.x1, matrix.y1) and float(slope.x2) == pytest.approx(
         ticks["100 op/B"], abs=0.1
     )
