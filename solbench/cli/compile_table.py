@@ -64,8 +64,9 @@ def _kernel(number: int, kernel: Mapping[str, Any]) -> Iterator[str]:
     ]  # fmt: skip
     yield f"[{number}] {kernel['kernel']}: {', '.join(parts)}"
     if waves is not None:
-        limits = " and ".join(waves["limited_by"])
-        yield f"    waves a SIMD: {waves['waves_per_simd']} of 16, limited by {limits}"
+        # Nothing limits what cannot be launched at all.
+        why = f"limited by {' and '.join(waves['limited_by'])}" if waves["limited_by"] else "it cannot be launched"
+        yield f"    waves a SIMD: {waves['waves_per_simd']} of 16, {why}"
     if evidence["mix"] is not None:
         written = {name: count["written"] for name, count in evidence["mix"]["engines"].items()}
         yield f"    in all: {_counts(written)}"

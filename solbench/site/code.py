@@ -129,8 +129,10 @@ def _kernel(links: Links, record: Record[Kernel], number: int, constants: Mappin
         ("scratch a lane", f"{text.grouped(resources['scratch_bytes'])} B"),
     ]
     if waves is not None:
+        # Nothing limits what cannot be launched at all.
         limits = text.listed(waves["limited_by"])
-        pairs.append(("waves a SIMD", f"{waves['waves_per_simd']} of 16, limited by {limits}"))
+        why = f"limited by {limits}" if limits else "it cannot be launched"
+        pairs.append(("waves a SIMD", f"{waves['waves_per_simd']} of 16, {why}"))
     if mix is not None:
         pairs.append(("instructions", _counts({name: count["written"] for name, count in mix["engines"].items()})))
         for kind in ("global_load", "global_store"):

@@ -1,9 +1,17 @@
-"""Reads a page strictly: tags match, ids are unique; collects links, subresources, records and text."""
+"""Reads a page strictly: tags match, ids are unique; collects links, subresources, records and text.
+
+``unresolved`` follows every address of a site.
+"""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote
 
 VOID = {"meta", "link", "input", "br", "hr", "img"}
 # Elements of SVG without content are written with a closing slash.
@@ -84,3 +92,29 @@ def read(page: str) -> Found:
     assert len(set(found.ids)) == len(found.ids), "an id twice"
     assert set(found.references) <= set(found.ids)
     return found
+
+
+def unresolved(site: Path, pages: Mapping[str, Found]) -> list[tuple[str, str]]:
+    """(page, address) of every address that is not relative, or leads to no file of exactly this name (whatever the
+    file system takes for equal), or to no element of that page. ``pages`` are all of the site, by path."""
+
+    @cache
+    def names(folder: Path) -> frozenset[str]:
+        return frozenset(os.listdir(folder)) if folder.is_dir() else frozenset()
+
+    @cache
+    def present(path: Path) -> bool:
+        return path == path.parent or (path.name in names(path.parent) and present(path.parent))
+
+    ids = {Path(os.path.normpath(site / path)): frozenset(page.ids) for path, page in pages.items()}
+    wrong = []
+    for path, page in pages.items():
+        here = Path(os.path.normpath(site / path))
+        for address in page.links + page.resources:
+            file, _, fragment = address.partition("#")
+            target = Path(os.path.normpath(here.parent / unquote(file))) if file else here
+            plain = bool(address) and not (":" in file or "?" in file or file.startswith("/") or file.endswith("/"))
+            there = plain and present(target) and target.is_file()
+            if not there or ("#" in address and unquote(fragment) not in ids.get(target, ())):
+                wrong.append((path, address))
+    return wrong

@@ -464,7 +464,8 @@ def _put_score(
                 "solution_digest": sol["digest"],
                 "target": "cpu",
                 "status": "PASSED" if passed else "INCORRECT_NUMERICAL" if state == "failed" else "UNSUPPORTED",
-                "reason": None if passed else reason,
+                # A score puts the status before it.
+                "reason": None if passed or not reason else reason.partition(": ")[2],
                 "labels": ["sandbox: rlimits only"],
                 "correctness": {"rounds": 5, "checks": [check]} if passed else None,
                 "timing": timing if passed else None,

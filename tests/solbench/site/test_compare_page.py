@@ -125,6 +125,8 @@ def test_numbers_of_scores_and_bounds_old_and_new(made, page):
     assert bounds[routing] == ["none", "none"]
     exact = report.get_by_title("0.6666666666666666", exact=True)
     assert exact.inner_text() == "0.667"
+    page.set_viewport_size({"width": 360, "height": 900})
+    assert page.evaluate("document.documentElement.scrollWidth") == 360
 
 
 def test_names_from_a_bundle_stay_text(made, page):

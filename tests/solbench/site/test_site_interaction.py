@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from page_kinds import KINDS
 from playwright import sync_api as playwright
 from site_fixture import HOSTILE, build_store
 
@@ -288,9 +289,9 @@ def test_axe_finds_nothing(site, browser, scheme):
         pytest.skip("no axe; pip install axe-playwright-python")
     context = browser.new_context(color_scheme=scheme, viewport={"width": 1280, "height": 900})
     page = context.new_page()
-    single = ("index.html", "corpus.html", "hardware.html", "status.html", "compare.html", "verify.html")
-    for path in (*single, "targets/cpu.html", SOFTMAX):
+    for path in [*KINDS.values(), "targets/gfx1200.html", SOFTMAX]:
         page.goto((site / path).as_uri())
+        page.locator("details").evaluate_all("all => all.forEach(one => { one.open = true; })")
         if path == "verify.html":
             page.get_by_label("Archive or files").set_input_files(site / "site.json")
             playwright.expect(page.locator("#verify-files")).to_be_visible()

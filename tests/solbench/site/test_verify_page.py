@@ -130,6 +130,8 @@ def test_a_sound_bundle_is_whole_with_pythons_hashes(made, page, form):
     objects = sum(name.startswith("objects/") for name in files)
     assert f"leads to all {objects} objects in it" in report.inner_text() and objects > 100
     assert "MB/s" in page.locator("#verify-status").inner_text()
+    page.set_viewport_size({"width": 360, "height": 900})
+    assert page.evaluate("document.documentElement.scrollWidth") == 360
 
 
 @pytest.mark.parametrize("form", ["own.zip", "own"])
