@@ -10,7 +10,7 @@ from solar.graph import from_dict
 from solbench.errors import IntegrityError
 from solbench.model.definition import TensorSpec, resolve_shape
 from solbench.model.workload import checked_outputs
-from solbench.site import calls, code, text
+from solbench.site import attestation, calls, code, text
 from solbench.site.bound import explained
 from solbench.site.cells import SERIES, bound_cells, missing, ref
 from solbench.site.drawing import draw
@@ -156,7 +156,7 @@ def _attestation(links: Links, workload: WorkloadRecords) -> dict[str, Any] | No
     return {
         "ref": ref(links, "attestation", workload.attestation.descriptor),
         "verdict": str(value.pop("verdict", "without a verdict")),
-        "facts": text.flat(value),
+        "facts": attestation.facts(value),
     }
 
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from solbench.model.trace import SetHeader
-from solbench.site import sets, text
+from solbench.site import attestation, sets, text
 from solbench.site.leaderboard import alike, spanned
 from solbench.site.records import MeasurementSet, Record
 from solbench.store import Descriptor
@@ -112,3 +112,42 @@ def test_controls_of_each_card_name_the_card_and_are_told_once():
 
 def test_a_set_without_controls_has_none():
     assert _set()["controls"] == []
+
+
+def test_an_attestation_is_told_in_words():
+    predicate = {
+        "path": "aten",
+        "kinds": ["random", "zeros"],
+        "seeds": [11, 29],
+        "sizes": "small",
+        "reduced": {"M": [4096, 40], "N": [32, 16]},
+        "tolerance": {
+            "y": {"rule": "close", "relative": 6.2e-5},
+            "ids": {"rule": "one code", "differing_fraction": 1 / 64},
+        },
+        "float64": {"outputs": [], "error_bounds": 4},
+        "gradients": {"reason": "the reference cuts them"},
+        "in_place": {},
+        "shapes": {"inputs": {"x": [40, 16]}, "outputs": {"y": []}},
+    }
+    assert attestation.facts(predicate) == [
+        ("traced by", "aten"),
+        ("inputs drawn", "random, zeros"),
+        ("seeds", "11, 29"),
+        ("sizes", "smaller ones, at which the program is the same"),
+        ("axes made smaller", "M 4\u202f096 → 40, N 32 → 16"),
+        (
+            "tolerance",
+            "y: close, relative error up to 6.20e\u22125; ids: one code, up to 1.6\u00a0% of the elements may differ",
+        ),
+        ("against float64", "no output has a finite error bound to be held against"),
+        ("gradients", "not compared: the reference cuts them"),
+        ("written in place", "none"),
+        ("shapes of the runs", "x [40, 16], y []"),
+    ]
+
+
+@pytest.mark.parametrize("value", [None, 3, "x", ["x"], {"a": None}, {"inputs": 1}])
+@pytest.mark.parametrize("name", ["tolerance", "float64", "gradients", "shapes", "reduced", "unknown"])
+def test_an_odd_attestation_is_shown_as_it_stands(name, value):
+    assert attestation.facts({name: value}) == text.flat(value, name)
