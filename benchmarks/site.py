@@ -53,6 +53,7 @@ class Copies:
         self.release = self.source.load("release", self.source.index("release")["release"])
         for target in TARGETS:
             self._take("bounds", f"hardware/{target}")
+        self.bandwidths = {target: self._bandwidth(target) for target in TARGETS}
         for stage, kinds in (("code", ("kernel", "code-object", "assembly")), ("timings", ("measurement-set",))):
             for name, entry in self.stages[stage].items():
                 if entry.kind in kinds:
@@ -67,6 +68,11 @@ class Copies:
                 if self._count() < workloads:
                     self._problem(key, key if not turn else f"{key}-{turn}")
             turn += 1
+
+    def _bandwidth(self, target: str) -> float:
+        """Of the target's memory in bytes/s, as its own bounds state it."""
+        bounds = (self.load("bounds", name) for name in self.stages["bounds"] if name.endswith(f"@{target}"))
+        return float(next(b["result"]["memory"]["bandwidth_bytes_per_s"] for b in bounds if b["result"] is not None))
 
     def _count(self) -> int:
         return len(self.made["workloads"])
@@ -105,6 +111,9 @@ class Copies:
         for target in TARGETS if bounds else ():
             own = f"{name}@{target}"
             bound = self.load("bounds", own if own in bounds else bounds[0])
+            if own not in bounds and bound["result"] is not None:
+                # The renderer refuses two memories under one roofline.
+                bound["result"]["memory"]["bandwidth_bytes_per_s"] = self.bandwidths[target]
             self.put("bounds", f"{copy}@{target}", {**bound, "target": target, "problem": problem})
         for found in self.stages["scores"]:
             if not found.startswith(f"{name}@"):

@@ -70,11 +70,16 @@ def number(links: Links, value: float, shown: str, source: Descriptor, note: str
 
 
 def missing(
-    words: str, state: str = "missing", record: str = "", links: Links | None = None, source: Any = None
+    words: str,
+    state: str = "missing",
+    record: str = "",
+    links: Links | None = None,
+    source: Any = None,
+    note: str = "",
 ) -> Cell:
     """Words in the place of a number; never 0."""
     href = links.object(source) if links is not None and source is not None else ""
-    return Cell(words, href=href, title=f"{source.kind} {source.digest}" if href else "", state=state, record=record)
+    return Cell(words, note, href, title=f"{source.kind} {source.digest}" if href else "", state=state, record=record)
 
 
 def estimate(links: Links, value: Estimate, source: Descriptor) -> Cell:

@@ -13,6 +13,12 @@ from solbench.site.cells import Cell, missing, number, ref
 from solbench.site.links import Links
 from solbench.site.records import Book, Bound, ProblemRecords, Record, TargetRecords
 
+_ROLES = {
+    "scored": "counted in the score of every entry",
+    "sentinel": "tells whether a target handles a number format, and is in no score",
+    "apart": "too large for many machines, and in no score",
+}
+
 
 def corpus_page(book: Book, links: Links) -> dict[str, Any]:
     rows = [problem_row(book, links, problem) for problem in book.problems]
@@ -25,7 +31,13 @@ def corpus_page(book: Book, links: Links) -> dict[str, Any]:
         for corpus in sorted({problem.corpus for problem in book.problems})
     ]
     configurations = [_configuration(links, record) for target in book.targets for record in target.configurations]
-    return {"rows": rows, "corpora": corpora, "configurations": configurations}
+    roles = {problem.record.value.role for problem in book.problems}
+    return {
+        "rows": rows,
+        "corpora": corpora,
+        "configurations": configurations,
+        "roles": [(role, meaning) for role, meaning in _ROLES.items() if role in roles],
+    }
 
 
 def _configuration(links: Links, record: Record[Configuration]) -> dict[str, Any]:
@@ -57,7 +69,7 @@ def problem_row(book: Book, links: Links, problem: ProblemRecords) -> dict[str, 
     dtypes = sorted({spec.dtype for spec in (*definition.inputs.values(), *definition.outputs.values())})
     return {
         "name": definition.name,
-        "key": problem.key,
+        "place": problem.key.rpartition("/")[0],
         "href": links.page("problem", problem.key),
         "corpus": problem.corpus,
         "op_type": definition.op_type,
@@ -79,7 +91,7 @@ def _bound_range(links: Links, bounds: Sequence[Record[Bound]], total: int) -> d
     )
     if not known:
         return {"kind": "bound", "sort": "", "cells": [missing("no bound" if total else "no workload")], "binds": "—"}
-    ends = [known[0]] if len(known) == 1 else [known[0], known[-1]]
+    ends = [known[0], known[-1]] if known[0][0].t_sol_s < known[-1][0].t_sol_s else [known[-1]]
     cells = [number(links, r.t_sol_s, text.quantity(r.t_sol_s, "s"), record.descriptor) for r, record in ends]
     binds = Counter(result.binds for result, _ in known)
     words = [name if len(binds) == 1 else f"{name} {count}" for name, count in sorted(binds.items())]

@@ -9,7 +9,7 @@ from solbench.model.definition import AxisConst
 from solbench.site import text
 from solbench.site.cells import Ref, ref
 from solbench.site.links import Links, slug
-from solbench.site.records import ProblemRecords
+from solbench.site.records import ProblemRecords, TargetRecords
 
 
 @dataclass(frozen=True)
@@ -57,3 +57,12 @@ def short_labels(names: Sequence[str]) -> dict[str, str]:
     if len(names) == 1:
         cut = max(first.rfind("-"), first.rfind("_")) + 1
     return {name: name[cut:] or name for name in names}
+
+
+def untimed(target: TargetRecords, problem: ProblemRecords) -> dict[str, str]:
+    """What to say of a target on which nothing of a problem was timed: a badge, and a sentence that says why."""
+    if not any(workload.on(target.name) for workload in problem.workloads):
+        return {"badge": "not for it", "sentence": "No workload of this problem is made for this target."}
+    note = target.state.note
+    words = "nothing of this problem was run on it" if target.state.state == "timed" else note
+    return {"badge": "not timed", "sentence": text.sentence(words)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from solbench.model.score import Entry
@@ -14,12 +15,25 @@ from solbench.site.records import Book, Record, TargetRecords
 _NUMBER = re.compile(r"\b\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 
 
-def without_numbers(reason: str) -> str:
-    """``reason`` with dots in the place of its numbers, so that reasons that differ in these only are one."""
-    return _NUMBER.sub("…", reason)
+def alike(reasons: Iterable[str]) -> list[list[str]]:
+    """Reasons that differ in their numbers only, together, in the order of their first."""
+    groups: dict[str, list[str]] = {}
+    for reason in reasons:
+        groups.setdefault(_NUMBER.sub("…", reason), []).append(reason)
+    return list(groups.values())
 
 
-def leaderboard(links: Links, target: TargetRecords) -> list[dict[str, Any]]:
+def spanned(reasons: Sequence[str]) -> str:
+    """One line for reasons that are :func:`alike`: where numbers differ, the least and the largest of them."""
+    between = _NUMBER.split(reasons[0])
+    shown = [between[0]]
+    for numbers, words in zip(zip(*map(_NUMBER.findall, reasons)), between[1:]):
+        low, high = min(numbers, key=float), max(numbers, key=float)
+        shown += [low if float(low) == float(high) else f"{low}{text.SPACE}–{text.SPACE}{high}", words]
+    return "".join(shown)
+
+
+def leaderboard(book: Book, links: Links, target: TargetRecords) -> list[dict[str, Any]]:
     """Entries by score, withheld ones last; ranks only where all denominators are equal."""
     order = sorted(target.entries, key=lambda e: (e.value.s is None, -(e.value.s or 0.0), e.value.name))
     shown = [entry.value for entry in order if entry.value.s is not None]
@@ -35,6 +49,7 @@ def leaderboard(links: Links, target: TargetRecords) -> list[dict[str, Any]]:
                 "comparable": comparable,
                 "name": entry.name,
                 "ref": ref(links, f"entry {entry.name}", record.descriptor),
+                "languages": _languages(book, entry.name),
                 "protocol": protocol_words(entry.protocol),
                 **_entry_numbers(links, record),
                 "withheld": entry.withheld or "",
@@ -45,6 +60,14 @@ def leaderboard(links: Links, target: TargetRecords) -> list[dict[str, Any]]:
             }
         )
     return rows
+
+
+def _languages(book: Book, name: str) -> str:
+    """What the solutions of one name are written in."""
+    solutions = (record.value for problem in book.problems for record in problem.solutions)
+    return (
+        text.listed(sorted({word for s in solutions if s.name == name for word in s.spec.languages})) or "no solutions"
+    )
 
 
 def _entry_numbers(links: Links, record: Record[Entry]) -> dict[str, Cell]:
@@ -63,8 +86,8 @@ def _entry_numbers(links: Links, record: Record[Entry]) -> dict[str, Cell]:
         "s": optional(entry.s, text.score, interval, words),
         "s_without_launch_bound": optional(entry.s_without_launch_bound, text.score),
         "speedup": optional(entry.geometric_mean_speedup, text.ratio),
-        "fast_1": optional(entry.fast_1, text.percent),
-        "fast_2": optional(entry.fast_2, text.percent),
+        "fast_1": optional(entry.fast_1, text.share),
+        "fast_2": optional(entry.fast_2, text.share),
     }
 
 
@@ -76,20 +99,19 @@ def _state_counts(entry: Entry) -> list[str]:
 def not_scored(book: Book, target: str) -> list[dict[str, str]]:
     """Groups of (workload, solution) pairs without a score on a target, by state and reason, the largest first.
 
-    Reasons that differ in their numbers only are one group, in which the numbers give way to dots.
+    Reasons that differ in their numbers only are one group, which gives the least and the largest of them.
     """
-    groups: dict[tuple[str, str], list[str]] = {}
+    groups: dict[str, list[str]] = {}
     total = 0
     for _, workload in book.workloads():
         for record in workload.scores.get(target, ()):
             total += 1
             if record.value.state != "scored":
-                reason = record.value.reason or ""
-                groups.setdefault((record.value.state, without_numbers(reason)), []).append(reason)
-    order = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
+                groups.setdefault(record.value.state, []).append(record.value.reason or "")
+    parts = [(state, reasons) for state, found in groups.items() for reasons in alike(found)]
     found = []
-    for (state, pattern), reasons in order:
-        words = reasons[0] if len(set(reasons)) == 1 else pattern
+    for state, reasons in sorted(parts, key=lambda part: (-len(part[1]), part[0], part[1][0])):
+        words = spanned(reasons)
         count = f"{text.grouped(len(reasons))} of {text.grouped(total)}"
         found.append({"count": count, "state": state, "words": STATES[state] + (f": {words}" if words else "")})
     return found

@@ -12,7 +12,7 @@ from solbench.model.solution import Solution
 from solbench.model.workload import checked_outputs
 from solbench.site import chart, code, roofline, scatter, summary, text
 from solbench.site.cells import SERIES, Cell, bound_cells, estimate, headroom_cell, missing, ref, score_cell
-from solbench.site.heads import Head, heads_of, labels_of
+from solbench.site.heads import Head, heads_of, labels_of, untimed
 from solbench.site.links import Links, slug
 from solbench.site.records import Book, ProblemRecords, Record, TargetRecords, WorkloadRecords
 
@@ -22,6 +22,7 @@ def problem_page(book: Book, links: Links, problem: ProblemRecords) -> dict[str,
     labels = labels_of(found)
     definition = problem.record.value
     results = [_results(book, links, problem, target, found) for target in book.targets]
+    made_for = [target for target in book.targets if any(w.on(target.name) for w in problem.workloads)]
     return {
         "name": definition.name,
         "key": problem.key,
@@ -34,11 +35,13 @@ def problem_page(book: Book, links: Links, problem: ProblemRecords) -> dict[str,
         "interface": _interface(problem, labels),
         "reference": text.highlighted(definition.reference),
         "heads": list(found.values()),
-        "targets": [target.name for target in book.targets],
+        "copies": _copies(definition),
+        "controls_command": f"solbench corpus validate {problem.key} --controls",
+        "targets": [target.name for target in made_for],
         "bounds": [
             {
                 "head": found[w.uuid],
-                "cells": [cell for target in book.targets for cell in bound_cells(links, w, target.name)],
+                "cells": [cell for target in made_for for cell in bound_cells(links, w, target.name)],
             }
             for w in problem.workloads
         ],
@@ -90,7 +93,7 @@ def _results(
     for workload in problem.workloads:
         scores = workload.scores.get(target.name, ())
         head = heads[workload.uuid]
-        bound = replace(bound_cells(links, workload, target.name)[0], record="")
+        bound = bound_cells(links, workload, target.name)
         same = len({(r.value.state, r.value.reason) for r in scores}) == 1
         if same and all(r.value.t_k is None and r.value.s is None for r in scores):
             rows.append(_result_row(book, links, problem, head, bound, scores))
@@ -102,7 +105,7 @@ def _results(
         "target": target.name,
         "href": links.page("target", target.name),
         "state": target.state.state,
-        "sentence": text.sentence(target.state.note),
+        **untimed(target, problem),
         "rows": rows,
         "means": _means(names, rows),
         "measured": any(r.value.t_k is not None for w in problem.workloads for r in w.scores.get(target.name, ())),
@@ -148,7 +151,12 @@ def _means(names: Sequence[str], rows: Sequence[dict[str, Any]]) -> list[dict[st
 
 
 def _result_row(
-    book: Book, links: Links, problem: ProblemRecords, head: Head, bound: Cell, scores: Sequence[Record[Score]]
+    book: Book,
+    links: Links,
+    problem: ProblemRecords,
+    head: Head,
+    bound: tuple[Cell, Cell],
+    scores: Sequence[Record[Score]],
 ) -> dict[str, Any]:
     """One score, or several that say the same: then the first says it, and the others only stand for their records."""
     first = scores[0].value
@@ -160,7 +168,8 @@ def _result_row(
         "solutions": [record.value.solution for record in scores],
         "trust": first.trust or "",
         "href": links.page("solution", f"{problem.key}/solutions/{first.solution}") if len(scores) == 1 else "",
-        "bound": bound,
+        "bound": replace(bound[0], record=""),
+        "binds": bound[1].text,
         "times": [estimate(links, t, source) if t is not None else missing("—") for t in (first.t_b, first.t_k)],
         "headroom": headroom_cell(links, scores[0]),
         "score": score_cell(links, scores[0]),
@@ -190,6 +199,12 @@ def _time_line(head: Head, workload: WorkloadRecords, target: str, series: dict[
         value = bound.value.result.t_sol_s
         across = chart.Point("sol", value, f"T_SOL {text.quantity(value, 's')}")
     return chart.Line(head.label, head.shape, across, tuple(lanes))
+
+
+def _copies(definition: Definition) -> list[str]:
+    """Inputs of the type and shape of an output: a copy of one must not pass for it."""
+    outputs = [(spec.dtype, spec.shape) for spec in definition.outputs.values() if spec.shape is not None]
+    return [name for name, spec in definition.inputs.items() if (spec.dtype, spec.shape) in outputs]
 
 
 def _interface(problem: ProblemRecords, labels: dict[str, str]) -> dict[str, Any]:

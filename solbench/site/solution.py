@@ -8,7 +8,7 @@ from typing import Any
 from solbench.model.solution import Solution
 from solbench.site import code, text
 from solbench.site.cells import bound_cells, estimate, missing, ref, score_cell
-from solbench.site.heads import heads_of
+from solbench.site.heads import heads_of, untimed
 from solbench.site.links import Links
 from solbench.site.records import Book, ProblemRecords, Record, TargetRecords
 
@@ -72,7 +72,7 @@ def _results(book: Book, links: Links, problem: ProblemRecords, name: str, targe
     return {
         "target": target.name,
         "href": links.page("target", target.name),
-        "sentence": text.sentence(target.state.note),
+        **untimed(target, problem),
         "rows": rows,
     }
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from solbench.model.readiness import Readiness
-from solbench.model.trace import Protocol
+from solbench.model.score import Entry
 from solbench.site import chart, roofline, scatter, summary, text
-from solbench.site.cells import SERIES, Cell, missing, number, protocol_words, ref
-from solbench.site.leaderboard import leaderboard, not_scored, without_numbers
+from solbench.site.cells import SERIES, Cell, missing, number, ref
+from solbench.site.leaderboard import alike, leaderboard, not_scored, spanned
 from solbench.site.links import Links
 from solbench.site.machine import machine_model
 from solbench.site.plot import Plot
-from solbench.site.records import Book, MeasurementSet, Record, TargetRecords
-from solbench.store import Descriptor
+from solbench.site.records import Book, ProblemRecords, Record, TargetRecords
+from solbench.site.sets import measurement_set
 
 
 def target_headline(book: Book, links: Links, target: TargetRecords) -> dict[str, Any]:
@@ -32,8 +32,9 @@ def target_headline(book: Book, links: Links, target: TargetRecords) -> dict[str
         "bounds": f"{text.grouped(state.bounds)} of {text.grouped(state.workloads)}",
         "timed_count": f"{text.grouped(state.timed)} of {text.grouped(state.workloads)}",
         "binds": _binds(book, target.name),
+        "code": _code(book, target.name),
         "source": links.object(book.release.descriptor),
-        "entries": leaderboard(links, target),
+        "entries": leaderboard(book, links, target),
         "not_measured": not_scored(book, target.name),
     }
 
@@ -47,29 +48,36 @@ def _binds(book: Book, target: str) -> str:
     )
 
 
+def _code(book: Book, target: str) -> str:
+    """How many of the candidates that are compiled for a target came out as code; "" where none was."""
+    records = [record.value for _, workload in book.workloads() for record in workload.code.get(target, ())]
+    if not records:
+        return ""
+    count = sum(record.status == "COMPILED" for record in records)
+    return f"compiled for {text.grouped(count)} of {text.grouped(len(records))} pairs of workload and solution"
+
+
 def target_page(book: Book, links: Links, target: TargetRecords) -> dict[str, Any]:
-    entries = leaderboard(links, target)
+    entries = leaderboard(book, links, target)
     rows = []
     lines = []
     series = {record.name: SERIES[i % len(SERIES)] for i, record in enumerate(target.entries)}
-    for problem in book.problems:
+    counted = [problem for problem in book.problems if any(book.problem_score(e, problem) for e in target.entries)]
+    for problem in counted:
         cells, lanes = [], []
         for record in target.entries:
-            found = book.problem_score(record, problem)
-            if found is None or found.s is None:
-                note = f"{found.n} of {found.total}" if found is not None else ""
-                cells.append(missing(f"no score, {note}" if note else "no solution"))
-                continue
-            note = f"{found.n} of {found.total}"
-            cells.append(number(links, found.s, text.score(found.s), record.descriptor, note))
-            title = f"{record.value.name} on {problem.record.value.name}: {text.score(found.s)}, {note} workloads"
-            lanes.append((chart.Point(series[record.name], found.s, title),))
+            cell = _problem_cell(book, links, target, record, problem)
+            cells.append(cell)
+            if cell.sort:
+                title = f"{record.value.name} on {problem.record.value.name}: {cell.text}, {cell.note}"
+                lanes.append((chart.Point(series[record.name], float(cell.sort), title),))
         rows.append({"name": problem.record.value.name, "href": links.page("problem", problem.key), "cells": cells})
         if lanes:
             lines.append(chart.Line(problem.record.value.name, "", None, tuple(lanes)))
     return {
         "target": target_headline(book, links, target),
         "entries": entries,
+        "left_out": _left_out(book, target, counted),
         "entry_names": [record.value.name for record in target.entries],
         "rows": rows,
         "means": [summary.mean(cells) for cells in zip(*(row["cells"] for row in rows))],
@@ -84,9 +92,34 @@ def target_page(book: Book, links: Links, target: TargetRecords) -> dict[str, An
         "plots_shown": _plots(book, target, series),
         "machine": machine_model(links, target.hardware),
         "hardware": links.page("hardware"),
-        "sets": [_measurement_set(links, found) for found in target.sets],
+        "sets": [measurement_set(links, found) for found in target.sets],
         "readiness": [_readiness(links, record) for record in target.readiness],
     }
+
+
+def _problem_cell(
+    book: Book, links: Links, target: TargetRecords, entry: Record[Entry], problem: ProblemRecords
+) -> Cell:
+    """An entry's score on a problem, over how many of its workloads; a problem that it does not solve counts 0."""
+    found = book.problem_score(entry, problem)
+    if found is None:
+        return missing("no solution")
+    count = f"{found.n} of {found.total}"
+    if found.s is None:
+        return missing("no score", note=count)
+    tried = any(s.value.solution == entry.value.name for w in problem.workloads for s in w.scores.get(target.name, ()))
+    return number(links, found.s, text.score(found.s), entry.descriptor, count if tried else f"no solution, {count}")
+
+
+def _left_out(book: Book, target: TargetRecords, counted: Sequence[ProblemRecords]) -> str:
+    """How many problems are no part of any entry, and why; "" for none."""
+    keys = {problem.key for problem in counted}
+    rest = [problem for problem in book.problems if problem.key not in keys]
+    elsewhere = [problem for problem in rest if not any(w.on(target.name) for w in problem.workloads)]
+    own = len(rest) - len(elsewhere)
+    parts = [f"{text.plural(len(elsewhere), 'problem')} without a workload for this target"] if elsewhere else []
+    parts += [f"{text.plural(own, 'problem')} that no entry counts"] if own else []
+    return text.sentence(f"not shown: {text.listed(parts)}") if parts else ""
 
 
 def _plots(book: Book, target: TargetRecords, series: Mapping[str, str]) -> list[Plot]:
@@ -111,8 +144,8 @@ _REASONS = 5
 def _readiness(links: Links, record: Record[Readiness]) -> dict[str, Any]:
     matrix = record.value
     missing_items = [item for item in matrix.items if not item.ready]
-    reasons = Counter(without_numbers(item.reason or "") for item in missing_items)
-    shown = [f"{text.grouped(count)}: {reason}" for reason, count in reasons.most_common(_REASONS)]
+    reasons = sorted(alike(item.reason or "" for item in missing_items), key=len, reverse=True)
+    shown = [f"{text.grouped(len(group))}: {spanned(group)}" for group in reasons[:_REASONS]]
     where = "derived from the release" if matrix.place is None else text.listed(matrix.place.isolation)
     return {
         "level": matrix.level,
@@ -122,40 +155,3 @@ def _readiness(links: Links, record: Record[Readiness]) -> dict[str, Any]:
         "where": where,
         "ref": ref(links, f"readiness {matrix.level}", record.descriptor),
     }
-
-
-def _measurement_set(links: Links, found: MeasurementSet) -> dict[str, Any]:
-    header = found.header.value
-    source = found.header.descriptor
-    protocol = header.protocol
-    return {
-        "name": found.header.name.removesuffix("/header"),
-        "ref": ref(links, "measurement set", source),
-        "facts": [
-            ("protocol", Cell(protocol_words(protocol.name))),
-            ("processes a solution", number(links, protocol.processes, text.grouped(protocol.processes), source)),
-            ("samples a process", number(links, protocol.samples, text.grouped(protocol.samples), source)),
-            *_adaptive(links, protocol, source),
-            (
-                "longest call attempted",
-                number(links, protocol.max_call_s, text.quantity(protocol.max_call_s, "s"), source),
-            ),
-            ("isolation", Cell(text.listed(protocol.isolation) or "none")),
-            ("launch floor", number(links, header.floor_s, text.quantity(header.floor_s, "s"), source)),
-            ("clocks", Cell(header.clocks)),
-            ("traces", Cell(text.grouped(found.traces))),
-            ("omissions", Cell(text.grouped(found.omissions))),
-        ],
-        "device": text.flat({**header.device, "cards": list(header.cards)} if header.cards else header.device),
-        "environment": text.flat(header.environment),
-    }
-
-
-def _adaptive(links: Links, protocol: Protocol, source: Descriptor) -> list[tuple[str, Cell]]:
-    """Where the number of samples depends on what they say."""
-    if protocol.max_samples is None or protocol.precision is None:
-        return []
-    return [
-        ("at most", number(links, protocol.max_samples, text.grouped(protocol.max_samples), source)),
-        ("until both medians are known to", Cell(f"{100 * protocol.precision:g}{text.SPACE}%")),
-    ]

@@ -142,6 +142,11 @@ def percent(fraction: float) -> str:
     return f"{exact:.1f}".removesuffix(".0") + f"{SPACE}%"
 
 
+def share(fraction: float) -> str:
+    """A share of a whole, to be read below others: always one decimal, but for none and all. ``0.39`` -> ``39.0 %``."""
+    return percent(fraction) if fraction in (0, 1) else f"{Decimal(repr(fraction)) * 100:.1f}{SPACE}%"
+
+
 def exact(value: float) -> str:
     """Every digit that the object holds, for a tooltip and for sorting."""
     return str(int(value)) if value == int(value) and abs(value) < 2**53 else repr(value)
@@ -243,15 +248,37 @@ def highlighted(source: str, path: str = "x.py") -> list[tuple[str, Lines]]:
 
 
 def flat(value: Any, prefix: str = "") -> list[tuple[str, str]]:
-    """(dotted name, text) of every leaf of a JSON value; null reads "not stated"."""
+    """(dotted name, text) of every leaf of a JSON value; null reads "not stated", and a name's unit is written out.
+
+    A list of plain records has one line a record.
+    """
     if isinstance(value, Mapping):
         pairs = [pair for name in sorted(value) for pair in flat(value[name], f"{prefix}.{name}" if prefix else name)]
         return pairs or [(prefix, "none")]
     if isinstance(value, list) and any(isinstance(item, (Mapping, list)) for item in value):
-        return [pair for i, item in enumerate(value) for pair in flat(item, f"{prefix}[{i}]")]
+        return [pair for i, item in enumerate(value) for pair in _item(item, f"{prefix}[{i}]")]
     if isinstance(value, list):
         return [(prefix, listed(_plain(item) for item in value) or "none")]
-    return [(prefix, _plain(value))]
+    return [(prefix, _leaf(prefix, value))]
+
+
+def _item(value: Any, prefix: str) -> list[tuple[str, str]]:
+    if isinstance(value, Mapping) and not any(isinstance(leaf, (Mapping, list)) for leaf in value.values()):
+        return [(prefix, listed(f"{name} {_leaf(name, value[name])}" for name in sorted(value)) or "none")]
+    return flat(value, prefix)
+
+
+def _leaf(name: str, value: Any) -> str:
+    """``value`` with the unit that its name ends in: ``event_s``, ``flush_bytes``, ``cpu_hz``."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        match re.split(r"[._]", name)[-1]:
+            case "bytes":
+                return capacity(value)
+            case "s" if not name.endswith("per_s"):
+                return quantity(value, "s")
+            case "hz":
+                return quantity(value, "Hz")
+    return _plain(value)
 
 
 def _plain(value: Any) -> str:

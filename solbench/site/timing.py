@@ -127,7 +127,7 @@ def _witnesses(links: Links, source: Descriptor, timing: Timing) -> dict[str, An
         "clocks": any(row["clocks"] for row in rows),
         "facts": [
             ("event", METHODS[timing.method]),
-            ("cache", f"{timing.cache_state}; {text.quantity(timing.flush_bytes, 'B')} written before each sample"),
+            ("cache", f"{timing.cache_state}; {text.capacity(timing.flush_bytes)} written before each sample"),
             ("stopped", timing.stop_reason),
         ],
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from solar.errors import GraphError
@@ -9,9 +10,9 @@ from solar.graph import from_dict
 from solbench.errors import IntegrityError
 from solbench.model.definition import TensorSpec, resolve_shape
 from solbench.model.workload import checked_outputs
-from solbench.site import calls, code, text
+from solbench.site import attestation, calls, code, text
 from solbench.site.bound import explained
-from solbench.site.cells import SERIES, ref
+from solbench.site.cells import SERIES, bound_cells, missing, ref
 from solbench.site.drawing import draw
 from solbench.site.heads import Head, heads_of
 from solbench.site.ir import listing
@@ -40,6 +41,7 @@ def workload_page(book: Book, links: Links, problem: ProblemRecords, workload: W
         "inputs": _inputs(problem, workload),
         "outputs": _outputs(problem, workload),
         "targets": shown,
+        "short": [row for number, target in enumerate(shown, 1) for row in _short(number, target, workload, links)],
         "without": [target["name"] for target in targets if target not in shown],
         **_made_of(links, workload),
         "attestation": _attestation(links, workload),
@@ -73,6 +75,27 @@ def _target(
         "code": code.rows(book, links, problem, workload, target),
         "kernels": code.kernels(book, links, workload, target),
     }
+
+
+def _short(number: int, target: dict[str, Any], workload: WorkloadRecords, links: Links) -> list[dict[str, Any]]:
+    """The lines of one target in the table at the top: one a result, or one that says that there is none."""
+    bound, binds = bound_cells(links, workload, target["name"])
+    line = {"number": number, "target": target["name"], "bound": replace(bound, record=""), "binds": binds.text}
+    results = [
+        {
+            **line,
+            "solution": result["solution"],
+            "anchor": f"time-{number}-{place}",
+            "cells": [
+                replace(result["t_b"], note=""),
+                replace(result["t_k"], note=""),
+                replace(result["score"], record=""),
+            ],
+        }
+        for place, result in enumerate(target["results"], 1)
+    ]
+    none = [missing("—"), missing("—"), missing("not timed", "not_timed")]
+    return results or [{**line, "solution": "—", "anchor": "", "cells": none}]
 
 
 def _shape(spec: TensorSpec, workload: WorkloadRecords) -> str:
@@ -133,18 +156,20 @@ def _attestation(links: Links, workload: WorkloadRecords) -> dict[str, Any] | No
     return {
         "ref": ref(links, "attestation", workload.attestation.descriptor),
         "verdict": str(value.pop("verdict", "without a verdict")),
-        "facts": text.flat(value),
+        "facts": attestation.facts(value),
     }
 
 
-def _objects(links: Links, head: Head, workload: WorkloadRecords, targets: list[dict[str, Any]]) -> list[Any]:
-    """Every object that the page draws from, in the order in which they come about."""
-    found = [head.ref, *(ref(links, label, descriptor) for label, descriptor in workload.evidence)]
+def _objects(
+    links: Links, head: Head, workload: WorkloadRecords, targets: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Every object that the page draws from, in the order in which they come about, and what it belongs to."""
+    found = [("", head.ref), *(("", ref(links, label, descriptor)) for label, descriptor in workload.evidence)]
     for target in targets:
-        found += [target["bound"]["ref"]] if target["bound"] else []
+        found += [("", target["bound"]["ref"])] if target["bound"] else []
         for result in target["results"]:
-            found += result["objects"]
-        found += [row["ref"] for row in target["code"]]
+            found += [(f"{target['name']}, ", one) for one in result["objects"]]
+        found += [(f"{target['name']}, ", row["ref"]) for row in target["code"]]
         for kernel in target["kernels"]:
-            found += kernel["objects"]
-    return found
+            found += [(f"{target['name']}, kernel {kernel['number']}, ", one) for one in kernel["objects"]]
+    return [{"where": where, "ref": one} for where, one in found]

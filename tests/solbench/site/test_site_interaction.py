@@ -104,22 +104,22 @@ def test_numbers_sort_by_their_exact_value(site, page):
 
 def test_sorting_by_keyboard(site, page):
     page.goto((site / SOFTMAX).as_uri())
-    button = table(page).locator("thead th").nth(7).locator("button")
+    button = table(page).locator("thead th").nth(8).locator("button")
     button.focus()
     page.keyboard.press("Enter")
-    assert table(page).locator("thead th").nth(7).get_attribute("aria-sort") == "ascending"
+    assert table(page).locator("thead th").nth(8).get_attribute("aria-sort") == "ascending"
     assert page.evaluate("document.activeElement.textContent") == "Score S"
 
 
 def test_state_is_in_the_address_and_comes_back(site, page, browser):
     page.goto((site / SOFTMAX).as_uri() + "#bounds")
-    sort(page, 7)
+    sort(page, 8)
     sort(page, 0, "bounds")
     bar(page).get_by_label("Filter results").fill("openmp")
     page.wait_for_function("location.hash.includes('openmp')")
     anchor, state_of_tables = fragment(page).removeprefix("#").split("~")
     assert anchor == "bounds"
-    assert set(state_of_tables.split("&")) == {"bounds.sort=1", "results-1.sort=8", "results-1.filter=openmp"}
+    assert set(state_of_tables.split("&")) == {"bounds.sort=1", "results-1.sort=9", "results-1.filter=openmp"}
     state = shown(page), shown(page, "bounds")
     assert len(state[0]) == 4
 
@@ -135,7 +135,7 @@ def test_state_is_in_the_address_and_comes_back(site, page, browser):
     assert table(page, "bounds").locator("thead th").nth(0).get_attribute("aria-sort") == "ascending"
     page.go_back()
     assert table(page, "bounds").locator("[aria-sort]").count() == 0
-    assert table(page).locator("thead th").nth(7).get_attribute("aria-sort") == "ascending"
+    assert table(page).locator("thead th").nth(8).get_attribute("aria-sort") == "ascending"
     page.go_forward()
     page.go_forward()
     assert (shown(page), shown(page, "bounds")) == state
@@ -149,7 +149,7 @@ def test_a_link_to_an_anchor_keeps_the_tables(site, page):
     page.locator('.toc a[href="#reference"]').click()
     page.wait_for_function("location.hash.startsWith('#reference~')")
     assert len(shown(page)) == 4
-    page.goto((site / SOFTMAX).as_uri() + "#w-aka-l1n23_softmax-w3~results-1.sort=-8")
+    page.goto((site / SOFTMAX).as_uri() + "#w-aka-l1n23_softmax-w3~results-1.sort=-9")
     playwright.expect(page.locator("#w-aka-l1n23_softmax-w3")).to_be_in_viewport()
 
 

@@ -138,7 +138,7 @@ def test_headline_of_each_target(site, pages):
     assert f"solbench verify release/published.zip --expect-root {root}" in index
     assert "0.514 0.489 – 0.541" in index and "8 of 9" in index
     assert "withheld: 1 workload is in audit" in index
-    assert "not timed no card measured" in index and "8 of 9 workloads, set by memory 8" in index
+    assert "not timed no card measured" in index and "8 of 9 workloads; what binds: memory 8" in index
     assert "2 of 16 not measured: over the cpu budget of 0.25 s a call" in index
     cpu = pages["targets/cpu.html"].text
     for words in (
