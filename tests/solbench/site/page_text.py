@@ -11,7 +11,7 @@ BLOCKS = {
     "h4", "header", "legend", "li", "main", "nav", "noscript", "ol", "p", "pre", "section", "summary", "svg", "table",
     "title", "tr", "ul",
 }  # fmt: skip
-VOID = {"br", "hr", "img", "input", "link", "meta"}
+VOID = {"br", "hr", "img", "input", "link", "meta", "wbr"}
 MARKS = {"title": "title: ", "h1": "# ", "h2": "## ", "h3": "### ", "h4": "#### ", "li": "- ", "summary": "> "}
 MARKS |= {"svg": "drawing: "}
 # What stands on one line, and what is between its parts.
@@ -75,7 +75,8 @@ class _Reader(HTMLParser):
             self.line = self.line.rstrip() + ": "
         elif tag in BLOCKS and (separator is None or tag in ROWS):
             self.end()
-        self.open.pop()
+        closed = self.open.pop()
+        assert closed == tag, f"</{tag}> closes {closed}"
 
     def handle_data(self, data: str) -> None:
         if not self.unseen:
