@@ -75,7 +75,8 @@ class _Reader(HTMLParser):
             self.line = self.line.rstrip() + ": "
         elif tag in BLOCKS and (separator is None or tag in ROWS):
             self.end()
-        self.open.pop()
+        closed = self.open.pop()
+        assert closed == tag, f"</{tag}> closes {closed}"
 
     def handle_data(self, data: str) -> None:
         if not self.unseen:
