@@ -172,9 +172,10 @@ def _same_as_written(data: bytes) -> tuple[Any, str] | None:
 
 
 def _short_integer(text: str) -> int:
-    if len(text) > _MAX_SHORT:
+    value = int(text)
+    if len(text) > _MAX_SHORT and abs(value) > MAX_INTEGER:
         raise ValueError(text)
-    return int(text)
+    return value
 
 
 def _has_long_integer(data: bytes) -> bool:

@@ -27,23 +27,30 @@ class Memo:
 
     def get(self, key: str) -> Any | None:
         """The value, or None where there is no whole entry."""
+        body = self.get_bytes(key)
+        return None if body is None else json.loads(body)
+
+    def get_bytes(self, key: str) -> bytes | None:
+        """The bytes that :meth:`put_bytes` was given, or None where there is no whole entry."""
         try:
             data = self._path(key).read_bytes()
         except OSError:
             return None
         checksum, _, body = data.partition(b"\n")
-        if blake3(body).hexdigest().encode() != checksum:
-            return None
-        return json.loads(body)
+        return body if blake3(body).hexdigest().encode() == checksum else None
 
     def put(self, key: str, value: Any) -> None:
         """Write the entry whole or not at all."""
-        body = canonical.dumps(value)
+        self.put_bytes(key, canonical.written(value).encode())
+
+    def put_bytes(self, key: str, body: bytes) -> None:
+        """As :meth:`put`, of bytes as they are."""
         path = self._path(key)
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(prefix=".put-", dir=path.parent)
         with os.fdopen(handle, "wb") as file:
-            file.write(blake3(body).hexdigest().encode() + b"\n" + body)
+            file.write(blake3(body).hexdigest().encode() + b"\n")
+            file.write(body)
         os.replace(temporary, path)
 
     def _path(self, key: str) -> Path:

@@ -127,11 +127,16 @@ def put_json(objects: Path, kind: str, value: Mapping[str, Any]) -> Descriptor:
     return put(objects, kind, encode(kind, value))
 
 
+def _is_plain(item: tuple[str, Descriptor]) -> bool:
+    name, entry = item
+    return name.isascii() and entry.kind.isascii() and entry.digest.isascii() and entry.size <= canonical.MAX_INTEGER
+
+
 def index_bytes(index: Mapping[str, Descriptor]) -> bytes:
     """The index file of a stage: sorted, one entry a line, so that a diff shows what changed."""
-    lines = [
-        f"{canonical.dumps(name).decode()}: {canonical.dumps(index[name].as_dict()).decode()}" for name in sorted(index)
-    ]
+    # Python's writer is quick, and writes ASCII strings and sizes as RFC 8785 does.
+    dumps = canonical.written if all(map(_is_plain, index.items())) else lambda value: canonical.dumps(value).decode()
+    lines = [f"{dumps(name)}: {dumps(index[name].as_dict())}" for name in sorted(index)]
     body = ",\n".join(f"    {line}" for line in lines)
     entries = "{\n" + body + "\n  }" if lines else "{}"
     return ('{\n  "schema": "' + INDEX_SCHEMA + '",\n  "entries": ' + entries + "\n}\n").encode()

@@ -5,11 +5,12 @@ Needs neither PyTorch nor a device. A page that would lose or repeat a record re
 
 from __future__ import annotations
 
+import gc
 import html
-import re
 import tempfile
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from shutil import rmtree
@@ -27,8 +28,6 @@ from solbench.workspace import replace_folder, write_file
 
 SCHEMA: Final = "solbench.site.v1"
 ASSETS: Final = ("site.css", "site.js", "icon.svg", "blake3.js", "bundle.js", "choose.js", "verify.js", "compare.js")
-# Written by the templates where a page stands for one artifact; text cannot forge it, for its quotes are escaped.
-_RECORD = re.compile(r' data-record="([^"]*)"')
 
 
 def render(
@@ -55,25 +54,45 @@ def render(
     folder = _templates() if templates is None else templates
     if out.is_dir() and any(out.iterdir()) and not (out / "site.json").is_file():
         raise InputError(str(out), "exists and is no rendered site; name another folder, or remove it")
+    with _seldom_collected():
+        return _render(store_root, out, folder, object_base, memo, compare_with)
+
+
+@contextmanager
+def _seldom_collected() -> Iterator[None]:
+    """Of what is read and rendered nearly nothing is a cycle; looking for some takes a fifth of the time."""
+    before = gc.get_threshold()
+    gc.set_threshold(200_000, 20, 100)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
+
+
+def _render(
+    store_root: Path, out: Path, templates: Path, object_base: str, memo: Memo | None, compare_with: str | None
+) -> dict[str, Any]:
+    """As :func:`render`, with its arguments made plain."""
     book = load(Store(store_root), memo)
     if compare_with is not None:
         book = replace(book, since=compare.since(compare_with, store_root))
-    files = build.files(book, Objects(book, store_root, object_base), folder, memo)
-    _count_records(book, files)
-    files |= {f"assets/{name}": _asset(folder, name) for name in ASSETS}
-    manifest = {
-        "schema": SCHEMA,
-        "release": book.release.descriptor.as_dict(),
-        "pages": {path: canonical.digest(files[path]) for path in sorted(files)},
-    }
+    assets = {f"assets/{name}": _asset(templates, name) for name in ASSETS}
     out.parent.mkdir(parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
     try:
         # Not synced one by one: a site that a power cut tore is found by its site.json and rendered again.
-        for folder_ in {(temporary / path).parent for path in files}:
-            folder_.mkdir(parents=True, exist_ok=True)
-        for path, data in files.items():
-            (temporary / path).write_bytes(data)
+        written = build.write(book, Objects(book, store_root, object_base), templates, temporary, memo)
+        _count_records(book, written)
+        digests = {path: file.digest for path, file in written.items()}
+        for path, data in assets.items():
+            write_file(temporary / path, data)
+            digests[path] = canonical.digest(data)
+        manifest = {
+            "schema": SCHEMA,
+            "release": book.release.descriptor.as_dict(),
+            "pages": {path: digests[path] for path in sorted(digests)},
+        }
         write_file(temporary / "site.json", canonical.dumps(manifest))
         replace_folder(temporary, out)
     finally:
@@ -95,10 +114,9 @@ def _asset(folder: Path, name: str) -> bytes:
         raise InputError(str(folder / "assets" / name), "is missing") from None
 
 
-def _count_records(book: Book, files: dict[str, bytes]) -> None:
+def _count_records(book: Book, written: Mapping[str, build.Written]) -> None:
     """Every definition, solution, workload, bound, score, code record and entry stands on the pages exactly once."""
-    found = (data.decode() for path, data in files.items() if path.endswith(".html"))
-    shown = Counter(html.unescape(name) for page in found for name in _RECORD.findall(page))
+    shown = Counter(html.unescape(name) for file in written.values() for name in file.records)
     expected = Counter(text.visible(name) for name in _expected(book))
     for name in sorted(shown.keys() | expected.keys()):
         if shown[name] != expected[name]:

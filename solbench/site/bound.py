@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from solbench.site import text
 from solbench.site.cells import Cell, missing, number, ref
 from solbench.site.links import Links
 from solbench.site.records import Bound, BoundResult, OpTerm, Record, TargetRecords, tensors_of, terms_of
-from solbench.store import Descriptor
 
 
-def explained(links: Links, target: TargetRecords, record: Record[Bound]) -> dict[str, Any]:
-    """The terms of one bound: compute by engine, memory, what was assumed and left out."""
+def explained(
+    links: Links, target: TargetRecords, record: Record[Bound], before: Mapping[str, Record[Bound]]
+) -> dict[str, Any]:
+    """The terms of one bound: compute by engine, memory, what was assumed and left out.
+
+    ``before``: bounds of the same workload that stand above it, by target; charges that are the same are not repeated.
+    """
     source, result = record.descriptor, record.value.result
     common = {
         "target": target.name,
@@ -63,13 +67,15 @@ def explained(links: Links, target: TargetRecords, record: Record[Bound]) -> dic
                 "seconds": value(memory.seconds, "s"),
                 "binds": result.binds == "memory",
             },
-            "terms": _operations(links, source, terms_of(record)),
+            "terms_as_on": _as_on(before, "terms", result.terms),
+            "tensors_as_on": _as_on(before, "tensors", result.tensors),
+            "terms": _operations(terms_of(record)),
             "tensors": [
                 {
                     "name": tensor.name,
                     "role": tensor.role,
-                    "live": value(tensor.live_bytes, "B"),
-                    "declared": value(tensor.declared_bytes, "B"),
+                    "live": _plain(tensor.live_bytes, "B"),
+                    "declared": _plain(tensor.declared_bytes, "B"),
                 }
                 for tensor in tensors_of(record)
             ],
@@ -77,6 +83,12 @@ def explained(links: Links, target: TargetRecords, record: Record[Bound]) -> dic
             "looseness": list(result.looseness),
         },
     }
+
+
+def _as_on(before: Mapping[str, Record[Bound]], field: str, charges: tuple[Any, ...]) -> str:
+    """The first target whose bound charges the same; "" for none."""
+    results = ((name, record.value.result) for name, record in before.items())
+    return next((name for name, result in results if result is not None and getattr(result, field) == charges), "")
 
 
 def _terms_of_max(result: BoundResult) -> list[dict[str, Any]]:
@@ -96,7 +108,12 @@ def _terms_of_max(result: BoundResult) -> list[dict[str, Any]]:
     ]
 
 
-def _operations(links: Links, source: Descriptor, terms: Sequence[OpTerm]) -> list[dict[str, Any]]:
+def _plain(amount: float, unit: str) -> Cell:
+    """One of many numbers of a bound; the link to its object stands above the table."""
+    return Cell(text.quantity(amount, unit), title=text.exact(amount), sort=text.exact(amount))
+
+
+def _operations(terms: Sequence[OpTerm]) -> list[dict[str, Any]]:
     """What each operation is charged; operations alike in all but their name (an unrolled loop) share a row."""
     alike: dict[tuple[Any, ...], list[OpTerm]] = {}
     for term in terms:
@@ -113,7 +130,7 @@ def _operations(links: Links, source: Descriptor, terms: Sequence[OpTerm]) -> li
                 "function": first.function,
                 "engine": first.engine or "—",
                 "mode": first.mode or "—",
-                "work": missing("—") if work is None else number(links, work, text.quantity(work, "op"), source),
+                "work": missing("—") if work is None else _plain(work, "op"),
             }
         )
     return rows

@@ -1,4 +1,4 @@
-"""The bytes of every file of a site: rendered by as many processes as there are processors, or known from before.
+"""Writes every file of a site: rendered by as many processes as there are processors, or as kept from before.
 
 A page of a problem, a workload or a solution depends on what the release has of its problem, and on little else. It is
 rendered for a stand-in of the release's digest, which then gives way to the digest: so that it can be taken over into
@@ -7,7 +7,9 @@ the next release, where nothing of its problem has changed.
 
 from __future__ import annotations
 
+import gc
 import importlib.metadata
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,7 +22,7 @@ from solbench import canonical
 from solbench.errors import SolbenchError
 from solbench.memo import Memo, code_digest
 from solbench.release import shares
-from solbench.site import compare, hardware, pages, problem, solution, status, tables, text, workload
+from solbench.site import compare, hardware, markup, pages, problem, solution, status, tables, text, workload
 from solbench.site.corpus import corpus_page
 from solbench.site.index import Download, index_page
 from solbench.site.links import Links, Objects, Page, paths
@@ -43,6 +45,8 @@ FIRST: Final = ("index", "")
 OF_A_PROBLEM: Final = ("problem", "workload", "solution")
 _LIBRARIES: Final = ("jinja2", "markupsafe", "pygments", "grandalf")
 _SHORT: Final = 12
+# Written where a page stands for one artifact; text cannot forge it, for its quotes are escaped.
+_RECORD = b' data-record="'
 # For fewer pages a copy of this process costs more than it brings.
 FEWEST: Final = 4
 
@@ -62,7 +66,7 @@ class Site:
 
 def environment(templates: Path) -> Environment:
     """Jinja as the pages need it: everything escaped, nothing undefined, hidden characters made visible."""
-    return Environment(
+    jinja = Environment(
         loader=FileSystemLoader(templates),
         autoescape=True,
         undefined=StrictUndefined,
@@ -71,54 +75,108 @@ def environment(templates: Path) -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    jinja.globals |= markup.PIECES
+    return jinja
 
 
-def files(book: Book, objects: Objects, templates: Path, memo: Memo | None) -> Files:
-    """Every page and the tables beside it, by path. ``memo``: where pages are kept for the next time, if anywhere."""
+@dataclass(frozen=True)
+class Written:
+    """A file of the site. ``records``: those that a page stands for, as the page spells them."""
+
+    digest: str
+    size: int
+    records: tuple[str, ...]
+
+
+def write(book: Book, objects: Objects, templates: Path, out: Path, memo: Memo | None) -> dict[str, Written]:
+    """Write every page and the tables beside it below the folder ``out``; what was written, by path.
+
+    ``memo``: where pages are kept for the next time, if anywhere. :class:`SolbenchError` where a page cannot be
+    rendered or two files would have one name.
+    """
     code = code_digest([*map(_ROOT.joinpath, CODE), *sorted(templates.glob("*.html"))], map(_version, _LIBRARIES))
     root = book.release.descriptor
     stand_in = Descriptor(root.kind, f"blake3:{canonical.derived_key('site stand-in', code)}", root.size)
     # It stands where the release's object does.
     objects.known[stand_in.digest] = f"{objects.base.replace('{stage}', 'release')}/{stand_in.path}"
     site = Site(book, objects, paths(book), environment(templates), stand_in)
-    found: dict[Page, Mapping[str, str]] = {}
-    wanted = list(site.paths)
     keys = _keys(site, code) if memo is not None else {}
-    for page, key in keys.items():
-        kept = memo.get(_place(site, page)) if memo is not None else None
-        if isinstance(kept, dict) and kept.get("key") == key:
-            found[page] = kept["files"]
-    missing = [page for page in wanted if page not in found and page != FIRST]
-    rendered = shares.over(missing, lambda page: _rendered(site, page), shares.workers_for(len(missing), FEWEST))
-    for page, made in zip(missing, rendered):
-        # What went wrong in another process goes wrong here as well, and says what it is.
-        found[page] = made if made is not None else _files_of(site, page)
-        if memo is not None and page in keys:
-            memo.put(_place(site, page), {"key": keys[page], "files": made})
-    result: Files = {}
+    for folder in sorted({(out / path).parent for path in site.paths.values()}):
+        folder.mkdir(parents=True, exist_ok=True)
 
-    def add(page: Page, made: Mapping[str, str]) -> None:
-        for name, data in _of_this_release(made, site):
-            if name in result:
-                raise SolbenchError(f"site: two files would be named {name!r}")
-            result[name] = data
+    def one(page: Page) -> dict[str, Any]:
+        return _write_page(site, page, keys.get(page), memo, out)
 
-    for page in wanted:
-        if page != FIRST:
-            add(page, found[page])
+    def tried(page: Page) -> dict[str, Any] | None:
+        # An error crosses no process: it comes again in this one.
+        with suppress(SolbenchError):
+            return one(page)
+        return None
+
+    # What has been read stays to the end: the collector need not look at it, nor another process copy it.
+    gc.freeze()
+    pages_ = [page for page in site.paths if page != FIRST]
+    found: dict[str, Written] = {}
+    offered = []
+    for page, answer in zip(pages_, shares.over(pages_, tried, shares.workers_for(len(pages_), FEWEST))):
+        made = _add(found, answer if answer is not None else one(page))
+        if page[0] not in OF_A_PROBLEM:
+            offered += [Download.of(name, found[name].digest, found[name].size) for name in made]
     # The first page offers the tables of the others, so it comes last.
-    offered = [
-        Download.of(name, result[name])
-        for page in wanted
-        if page[0] not in (*OF_A_PROBLEM, "index")
-        for name in _tables_of(found[page])
-    ]
-    add(FIRST, _files_of(site, FIRST, offered))
-    return result
+    tables_ = [download for download in offered if not download.name.endswith(".html")]
+    _add(found, _put(_files_of(site, FIRST, tables_), site, out))
+    return found
 
 
-def _tables_of(made: Mapping[str, str]) -> list[str]:
-    return [name for name in made if not name.endswith(".html")]
+def _add(found: dict[str, Written], answer: Mapping[str, Any]) -> list[str]:
+    """Take over the files of a page; returns their names."""
+    for name, (digest, size) in answer["files"].items():
+        if name in found:
+            raise SolbenchError(f"site: two files would be named {name!r}")
+        found[name] = Written(digest, size, tuple(answer["records"]) if name.endswith(".html") else ())
+    return list(answer["files"])
+
+
+def _write_page(site: Site, page: Page, key: str | None, memo: Memo | None, out: Path) -> dict[str, Any]:
+    """Write a page, as it was kept under ``key`` or rendered; what :func:`_put` says of it."""
+    kept = _kept(memo.get_bytes(_place(site, page)), key) if memo is not None and key is not None else None
+    if kept is None:
+        kept = _files_of(site, page)
+        if memo is not None and key is not None:
+            memo.put_bytes(_place(site, page), _packed(kept, key))
+    return _put(kept, site, out)
+
+
+def _put(made: Files, site: Site, out: Path) -> dict[str, Any]:
+    """Write a page's files as of this release; their digests and sizes, and the records that the page stands for."""
+    written, records = {}, []
+    for name, data in _of_this_release(made, site):
+        (out / name).write_bytes(data)
+        written[name] = [canonical.digest(data), len(data)]
+        if name.endswith(".html"):
+            records = [piece[: piece.index(b'"')].decode() for piece in data.split(_RECORD)[1:]]
+    return {"files": written, "records": records}
+
+
+def _packed(made: Files, key: str) -> bytes:
+    """A line that says what follows, and the files."""
+    head = {"key": key, "files": [[name, len(data)] for name, data in made.items()]}
+    return b"".join([canonical.written(head).encode(), b"\n", *made.values()])
+
+
+def _kept(packed: bytes | None, key: str) -> Files | None:
+    """The files that were packed with ``key``; None where it is another."""
+    if packed is None:
+        return None
+    line, _, rest = packed.partition(b"\n")
+    head = json.loads(line)
+    if head["key"] != key:
+        return None
+    made, start = {}, 0
+    for name, length in head["files"]:
+        made[name] = rest[start : start + length]
+        start += length
+    return made
 
 
 def _version(library: str) -> str:
@@ -130,14 +188,7 @@ def _place(site: Site, page: Page) -> str:
     return canonical.derived_key("site page", [site.book.release.value.name, site.paths[page]])
 
 
-def _rendered(site: Site, page: Page) -> dict[str, str] | None:
-    """The text of a page's files by path; None where it cannot be rendered, for an error crosses no process."""
-    with suppress(SolbenchError):
-        return _files_of(site, page)
-    return None
-
-
-def _files_of(site: Site, page: Page, downloads: Sequence[Download] = ()) -> dict[str, str]:
+def _files_of(site: Site, page: Page, downloads: Sequence[Download] = ()) -> Files:
     kind, key = page
     path = site.paths[page]
     root = site.stand_in if kind in OF_A_PROBLEM else site.book.release.descriptor
@@ -153,7 +204,7 @@ def _files_of(site: Site, page: Page, downloads: Sequence[Download] = ()) -> dic
         made, beside = tables.publish(made, path, root.digest, linked)
     except TemplateError as error:
         raise SolbenchError(f"site: {kind}.html for {key or 'the release'}: {error}") from None
-    return {path: made} | {name: data.decode() for name, data in beside.items()}
+    return {path: made.encode(), **beside}
 
 
 def _content(
@@ -189,27 +240,27 @@ SINGLE_PAGES: Final[Mapping[str, tuple[str, Callable[[Book, Links], dict[str, An
 }
 
 
-def _of_this_release(made: Mapping[str, str], site: Site) -> Iterable[tuple[str, bytes]]:
+def _of_this_release(made: Files, site: Site) -> Iterable[tuple[str, bytes]]:
     """A page's files with the stand-in replaced by the release, and the digests of its tables by what they are then."""
-    old, new = site.stand_in, site.book.release.descriptor
+    old, new = site.stand_in.digest, site.book.release.descriptor.digest
     path = next(name for name in made if name.endswith(".html"))
-    page = _replaced(made[path], old.digest, new.digest)
-    for name, content in made.items():
+    page = _replaced(made[path], old, new)
+    for name, data in made.items():
         if name == path:
             continue
-        data, known = content.encode(), canonical.digest(content.encode())
-        if old.digest in content:
-            data = content.replace(old.digest, new.digest).encode()
+        if old.encode() in data:
+            known, data = canonical.digest(data), data.replace(old.encode(), new.encode())
             page = _replaced(page, known, canonical.digest(data))
         yield name, data
-    yield path, page.encode()
+    yield path, page
 
 
-def _replaced(page: str, old: str, new: str) -> str:
+def _replaced(page: bytes, old: str, new: str) -> bytes:
     """Wherever a page writes a digest: whole, as the path of an object, or its first digits."""
     one, other = old.removeprefix("blake3:"), new.removeprefix("blake3:")
-    page = page.replace(one, other).replace(f"{one[:2]}/{one[2:]}", f"{other[:2]}/{other[2:]}")
-    return page.replace(f"{one[:_SHORT]}…", f"{other[:_SHORT]}…")
+    for form in (lambda d: d, lambda d: f"{d[:2]}/{d[2:]}", lambda d: f"{d[:_SHORT]}…"):
+        page = page.replace(form(one).encode(), form(other).encode())
+    return page
 
 
 def _keys(site: Site, code: str) -> dict[Page, str]:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from solar.graph import Node, OperatorGraph, Ref, number_text
 from solbench.site import text
-from solbench.site.folding import fold, shares_storage, tensors_in
+from solbench.site.folding import Folded, fold, shares_storage, tensors_in
 
 MOST_ROWS: Final = 200
 # An argument of more elements is told by their number.
@@ -46,9 +46,9 @@ class Rows:
     cut: bool
 
 
-def rows(graph: OperatorGraph) -> Rows:
-    """The operations in execution order, folded as the drawing is (:func:`solbench.site.folding.fold`)."""
-    folded = fold(graph)
+def rows(graph: OperatorGraph, folded: Folded | None = None) -> Rows:
+    """The operations in execution order, ``folded`` as the drawing is (:func:`solbench.site.folding.fold`)."""
+    folded = fold(graph) if folded is None else folded
     shares = shares_storage(graph)
     owners: dict[int, str] = {}
     for _, name in graph.inputs:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from solar.graph import OperatorGraph
@@ -91,13 +92,15 @@ class Drawing:
     legend: tuple[tuple[str, str], ...]
 
 
-def draw(graph: OperatorGraph, name: str, of: str) -> Drawing:
+def draw(graph: OperatorGraph, name: str, of: str, folded: Folded | None = None) -> Drawing:
     """The drawing of ``graph``; ``name`` begins the ids of its elements, ``of`` names the workload in its title.
+
+    ``folded``: what :func:`solbench.site.folding.fold` makes of it, where that is known.
 
     A graph of more than :data:`solbench.site.folding.WHOLE` operations is folded; one that is then still over
     :data:`MOST_BOXES`, :data:`MOST_EDGES` or :data:`MOST_PASSINGS` is not drawn, and ``reason`` says so.
     """
-    folded = fold(graph)
+    folded = fold(graph) if folded is None else folded
     title = f"Operator graph of {text.visible(of)}"
     description = _description(graph, folded)
     reason = _reason(graph, folded)
@@ -146,7 +149,7 @@ class _Sketch:
     title: str
     repeats: int
 
-    @property
+    @cached_property
     def size(self) -> Size:
         head = _length(self.name, NAME_PX) + (2 * _length(self.number + " ", NOTE_PX) if self.number else 0)
         widest = max([head, *(_length(note, NOTE_PX) for note in self.notes)])
@@ -309,6 +312,8 @@ def clip(words: str, length: int) -> str:
 
 def _length(words: str, size: int) -> float:
     """Estimated width in pixels; characters of East Asian scripts take two columns."""
+    if words.isascii():
+        return len(words) * size * ADVANCE
     columns = sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in words)
     return columns * size * ADVANCE
 

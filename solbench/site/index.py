@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from solbench import canonical
 from solbench.site import text
 from solbench.site.cells import ref
 from solbench.site.code import tools
@@ -30,9 +29,8 @@ class Download:
     size: str
 
     @classmethod
-    def of(cls, path: str, data: bytes) -> Download:
-        digest = canonical.digest(data)
-        return cls(path, path, digest, text.short_digest(digest), text.quantity(len(data), "B"))
+    def of(cls, path: str, digest: str, size: int) -> Download:
+        return cls(path, path, digest, text.short_digest(digest), text.quantity(size, "B"))
 
 
 def index_page(book: Book, links: Links, downloads: Sequence[Download]) -> dict[str, Any]:

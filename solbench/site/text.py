@@ -9,6 +9,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any, Final
 
 from jinja2 import Undefined
@@ -58,12 +59,10 @@ def visible(text: str) -> str:
 
 def printed(value: object) -> object:
     """What the templates may print: text made visible, and integers. Everything else is a defect of a page."""
+    if isinstance(value, str):
+        return value if isinstance(value, Markup) else visible(value)
     if isinstance(value, Undefined):
         return str(value)  # raises, as the environment is strict
-    if isinstance(value, Markup):
-        return value
-    if isinstance(value, str):
-        return visible(value)
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     raise SolbenchError(f"site: a template prints {value!r}; give it as text, missing values by name")
@@ -85,6 +84,8 @@ def _fixed(exact: Decimal, power: int, digits: int) -> str:
     return f"{scaled:.{max(digits - 1 - exponent, 0)}f}".replace("-", MINUS)
 
 
+# A page says most of its numbers more than once.
+@lru_cache(maxsize=1 << 14)
 def quantity(value: float, unit: str, digits: int = 3) -> str:
     """``1.23e-05, "s"`` -> ``12.3 µs``; ``3.2e11, "B/s"`` -> ``320 GB/s``: SI prefix, ``digits`` significant digits."""
     exact, power = _scaled(value, digits, unit)
@@ -232,7 +233,9 @@ def paragraphs(text: str) -> list[str]:
     return [" ".join(part.split()) for part in re.split(r"\n\s*\n", text) if part.strip()]
 
 
-def highlighted(source: str, path: str = "x.py") -> list[tuple[str, Lines]]:
+# A reference is shown as its problem's and as its solution's.
+@lru_cache(maxsize=256)
+def highlighted(source: str, path: str = "x.py") -> tuple[tuple[str, Lines], ...]:
     """(CSS class, text) of every token of a Python or C++ source; the class is ``""`` for plain text."""
     lexer = (PythonLexer if path.endswith(".py") else CppLexer)(stripnl=False, ensurenl=False)
     tokens: list[tuple[str, Lines]] = []
@@ -244,7 +247,7 @@ def highlighted(source: str, path: str = "x.py") -> list[tuple[str, Lines]]:
             tokens[-1] = (name, Lines(tokens[-1][1] + piece))
         else:
             tokens.append((name, Lines(piece)))
-    return tokens
+    return tuple(tokens)
 
 
 def flat(value: Any, prefix: str = "") -> list[tuple[str, str]]:

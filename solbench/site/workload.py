@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from solar.errors import GraphError
 from solar.graph import from_dict
@@ -14,19 +14,29 @@ from solbench.site import attestation, calls, code, text
 from solbench.site.bound import explained
 from solbench.site.cells import SERIES, bound_cells, missing, ref
 from solbench.site.drawing import draw
+from solbench.site.folding import fold
 from solbench.site.heads import Head, heads_of
 from solbench.site.ir import listing
 from solbench.site.links import Links, slug
-from solbench.site.records import Book, ProblemRecords, TargetRecords, WorkloadRecords
+from solbench.site.records import Book, Bound, ProblemRecords, Record, TargetRecords, WorkloadRecords
 from solbench.site.timing import timed
 from solbench.store import without_kind
+
+# A larger graph (a loop of some thousand operations, unrolled) is not laid out on a page: its object holds it.
+MOST_BYTES: Final = 1 << 18
+_CALLED: Final = {"operator-graph": "operator graph", "einsum-graph": "einsum IR"}
 
 
 def workload_page(book: Book, links: Links, problem: ProblemRecords, workload: WorkloadRecords) -> dict[str, Any]:
     heads = heads_of(links, problem)
     order = list(heads.values())
     place = [head.uuid for head in order].index(workload.uuid)
-    targets = [_target(book, links, problem, workload, target) for target in book.targets]
+    above: dict[str, Record[Bound]] = {}
+    targets = []
+    for target in book.targets:
+        targets.append(_target(book, links, problem, workload, target, above))
+        if target.name in workload.bounds:
+            above[target.name] = workload.bounds[target.name]
     shown = [target for target in targets if target["bound"] or target["results"] or target["code"]]
     return {
         "head": order[place],
@@ -44,13 +54,19 @@ def workload_page(book: Book, links: Links, problem: ProblemRecords, workload: W
         "short": [row for number, target in enumerate(shown, 1) for row in _short(number, target, workload, links)],
         "without": [target["name"] for target in targets if target not in shown],
         **_made_of(links, workload),
+        "drawn_on": next((heads[w.uuid] for w in problem.workloads if _is_small(w)), None),
         "attestation": _attestation(links, workload),
         "objects": _objects(links, order[place], workload, shown),
     }
 
 
 def _target(
-    book: Book, links: Links, problem: ProblemRecords, workload: WorkloadRecords, target: TargetRecords
+    book: Book,
+    links: Links,
+    problem: ProblemRecords,
+    workload: WorkloadRecords,
+    target: TargetRecords,
+    above: dict[str, Record[Bound]],
 ) -> dict[str, Any]:
     """What one target has for this workload: a bound, times, code."""
     bound = workload.bounds.get(target.name)
@@ -58,7 +74,7 @@ def _target(
     return {
         "name": target.name,
         "href": links.page("target", target.name),
-        "bound": None if bound is None else explained(links, target, bound),
+        "bound": None if bound is None else explained(links, target, bound, above),
         "results": [
             timed(
                 book,
@@ -130,19 +146,30 @@ def _outputs(problem: ProblemRecords, workload: WorkloadRecords) -> list[dict[st
     ]
 
 
+def _is_small(workload: WorkloadRecords) -> bool:
+    """Whether its operator graph is there, and is drawn."""
+    return any(one.kind == "operator-graph" and one.size <= MOST_BYTES for _, one in workload.evidence)
+
+
 def _made_of(links: Links, workload: WorkloadRecords) -> dict[str, Any]:
-    """The operator graph as a drawing and as a table, and the einsum IR as text; None for what the release lacks."""
+    """The operator graph as a drawing and as a table, and the einsum IR as text.
+
+    None for what the release lacks, or has in an object of more than :data:`MOST_BYTES`.
+    """
     evidence = {descriptor.kind: descriptor for _, descriptor in workload.evidence}
     found: dict[str, Any] = {"drawing": None, "operations": None, "graph_ref": None, "ir": None, "ir_ref": None}
+    for kind, name in (("operator-graph", "graph_ref"), ("einsum-graph", "ir_ref")):
+        if kind in evidence:
+            found[name] = ref(links, _CALLED[kind], evidence[kind])
+    evidence = {kind: descriptor for kind, descriptor in evidence.items() if descriptor.size <= MOST_BYTES}
     try:
         if "operator-graph" in evidence:
             graph = from_dict(without_kind(links.objects.load(evidence["operator-graph"])))
-            found["drawing"] = draw(graph, "graph", workload.uuid)
-            found["operations"] = calls.rows(graph)
-            found["graph_ref"] = ref(links, "operator graph", evidence["operator-graph"])
+            folded = fold(graph)
+            found["drawing"] = draw(graph, "graph", workload.uuid, folded)
+            found["operations"] = calls.rows(graph, folded)
         if "einsum-graph" in evidence:
             found["ir"] = listing(links.objects.load(evidence["einsum-graph"]))
-            found["ir_ref"] = ref(links, "einsum IR", evidence["einsum-graph"])
     except GraphError as error:
         raise IntegrityError(f"{workload.record.name}: {error}") from None
     return found

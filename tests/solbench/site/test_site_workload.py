@@ -69,14 +69,14 @@ def test_times_stand_with_their_witnesses_checks_and_conditions(site):
         assert f"{time * 1e3:.2f} ms" in text
     assert "sandbox: rlimits only" in text
     assert "5 rounds, every timed sample among them" in text
-    assert "the process’s own clock" in text and "67.1 MB written before each sample" in text
+    assert "the process’s own clock" in text and "64 MiB written before each sample" in text
 
 
 def test_states_without_a_time_say_so(site):
     text = page(site, f"workloads/{SOFTMAX}/aka-l1n23_softmax-w3.html").text
     assert "not attempted: over the cpu budget of 0.25 s a call" in text
     failed = page(site, f"workloads/{MATMUL}/aka-l1n2_standard_matmul-w1.html").text
-    assert "INCORRECT_NUMERICAL: INCORRECT_NUMERICAL: output: 12 of 131072 values differ" in failed
+    assert "INCORRECT_NUMERICAL: output: 12 of 131072 values differ" in failed
 
 
 @pytest.mark.parametrize(("key", "count"), [(SOFTMAX, 4), (MATMUL, 3), (ROUTING, 2)])
@@ -127,6 +127,23 @@ def test_a_graph_that_is_none_refuses_the_site(tmp_path):
     with pytest.raises(IntegrityError, match=r"aka-l1n23_softmax-w0: .*nowhere"):
         render(spoilt.root, tmp_path / "site")
     assert not (tmp_path / "site").exists()
+
+
+def test_a_graph_that_is_too_large_leads_to_one_that_is_drawn(tmp_path, monkeypatch):
+    builder = build_store(tmp_path / "store")
+    sizes = {n: e.size for n, e in builder.indexes["graphs"].items() if n.startswith(SOFTMAX)}
+    largest = max(sizes, key=sizes.__getitem__)
+    assert sizes[largest] > min(sizes.values())
+    monkeypatch.setattr("solbench.site.workload.MOST_BYTES", sizes[largest] - 1)
+    render(builder.root, tmp_path / "site")
+    found = page(tmp_path / "site", f"workloads/{largest}.html")
+    assert "too large to draw here; the object holds it" in found.text
+    small = next(link for link in found.links if link.endswith(".html#graph"))
+    assert (
+        "svg" in page(tmp_path / "site", f"workloads/{SOFTMAX}/{small.removesuffix('#graph').rpartition('/')[2]}").tags
+    )
+    graph = builder.indexes["graphs"][largest]
+    assert any(link.endswith(graph.path) for link in found.links)
 
 
 def test_workloads_lead_to_each_other(site):
