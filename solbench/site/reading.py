@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,6 +30,7 @@ from solbench.site.records import (
     ProblemRecords,
     Record,
     TargetRecords,
+    Unread,
     WorkloadRecords,
 )
 from solbench.store import Descriptor, Index, Store, decode, without_kind
@@ -299,17 +301,22 @@ def _targets(reader: _Reader, states: Iterable[TargetState]) -> tuple[TargetReco
     return tuple(targets)
 
 
-def _traces(reader: _Reader) -> dict[str, Record[Trace | Omission]]:
+def _traces(reader: _Reader) -> dict[str, Unread[Trace | Omission]]:
     """Every trace and omission by the digest of its object."""
-    found: dict[str, Record[Trace | Omission]] = {}
-    for name in reader.names("timings", "trace"):
-        record = reader.read("timings", name)
-        found[record.descriptor.digest] = Record(name, record.descriptor, Trace.load(record.value, name))
-    for name in reader.names("timings", "omission"):
-        record = reader.read("timings", name)
-        fields = {field: value for field, value in record.value.items() if field != "schema"}
-        found[record.descriptor.digest] = Record(name, record.descriptor, Omission.load(fields, name))
+    found: dict[str, Unread[Trace | Omission]] = {}
+    for kind in ("trace", "omission"):
+        for name in reader.names("timings", kind):
+            descriptor = reader.descriptor("timings", name)
+            assert descriptor is not None
+            found[descriptor.digest] = Unread(name, descriptor, partial(_trace, reader, name))
     return found
+
+
+def _trace(reader: _Reader, name: str) -> Trace | Omission:
+    record = reader.read("timings", name)
+    if record.descriptor.kind == "trace":
+        return Trace.load(record.value, name)
+    return Omission.load({field: value for field, value in record.value.items() if field != "schema"}, name)
 
 
 def _agree(book: Book) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
@@ -120,6 +120,20 @@ class Record(Generic[T]):
 
 
 @dataclass(frozen=True)
+class Unread(Generic[T]):
+    """A :class:`Record` that is read when its value is asked for, for many are shown on one page only."""
+
+    name: str
+    descriptor: Descriptor
+    read: Callable[[], T] = field(repr=False)
+
+    @cached_property
+    def value(self) -> T:
+        """Raises as the store does for an object that is not what it should be."""
+        return self.read()
+
+
+@dataclass(frozen=True)
 class WorkloadRecords:
     """A workload with everything known about it; scores and code by target, in name order."""
 
@@ -184,7 +198,7 @@ class Book:
     release: Record[Release]
     problems: tuple[ProblemRecords, ...]
     targets: tuple[TargetRecords, ...]
-    traces: Mapping[str, Record[Trace | Omission]]
+    traces: Mapping[str, Unread[Trace | Omission]]
     kernels: Mapping[str, Record[Kernel]]
     sections: tuple[tuple[str, Descriptor, int], ...]
     stage_of: Mapping[str, str] = field(repr=False)

@@ -116,7 +116,7 @@ def results(
 def _kind(book: Book, score: Score) -> tuple[str, str]:
     """A score's kind and reason: its state, told apart further by the verdict of the trace that it refers to."""
     record: Trace | Omission | None = None
-    if score.trace is not None:
+    if score.trace is not None and score.state in ("failed", "not_attempted"):
         record = book.traces[score.trace.digest].value
     status = record.status if isinstance(record, Trace) else None
     reason = score.reason or ""

@@ -11,7 +11,7 @@ from solbench.score.statistics import median
 from solbench.site import text
 from solbench.site.cells import Cell, estimate, headroom_cell, missing, number, ref, score_cell
 from solbench.site.links import Links
-from solbench.site.records import Book, Record
+from solbench.site.records import Book, Record, Unread
 from solbench.site.samples import strip
 from solbench.store import Descriptor
 
@@ -68,7 +68,7 @@ def timed(
     }
 
 
-def _omitted(trace: Record[Trace | Omission] | None) -> str:
+def _omitted(trace: Unread[Trace | Omission] | None) -> str:
     return trace.value.reason if trace is not None and isinstance(trace.value, Omission) else ""
 
 
