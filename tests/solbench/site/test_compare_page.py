@@ -17,10 +17,6 @@ from solbench.release import bundle
 from solbench.site import render
 from solbench.store import Store
 
-CHROMIUM = shutil.which("chromium")
-if CHROMIUM is None and not os.environ.get("CI"):
-    pytest.skip("no chromium; apt-get install chromium", allow_module_level=True)
-
 HOSTILE = "<img src=x onerror=alert(1)>\\u{202e}/gone"
 
 
@@ -36,19 +32,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         bundle.write_bundle(store, root / f"{name}.tar", PREDICATE, form="tar")
         bundle.write_directory(store, root / f"{name}-folder", PREDICATE)
     return root
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as driver:
-        running = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield running
-        running.close()
-
-
-@pytest.fixture(scope="module")
-def offline(browser: Any) -> Any:
-    return browser.new_context(offline=True)
 
 
 @pytest.fixture

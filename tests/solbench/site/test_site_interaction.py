@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,10 +16,6 @@ from site_fixture import HOSTILE, build_store
 from solbench.site import render, summary
 from solbench.site.cells import Cell
 
-CHROMIUM = shutil.which("chromium")
-if CHROMIUM is None and not os.environ.get("CI"):
-    pytest.skip("no chromium; apt-get install chromium", allow_module_level=True)
-
 SOFTMAX = "problems/AMD_AKA/torch2hip/l1n23_softmax.html"
 MATMUL = "problems/AMD_AKA/torch2hip/l1n2_standard_matmul.html"
 TEXTS = "rows => rows.filter(row => !row.hidden).map(row => [...row.cells].map(cell => cell.innerText))"
@@ -32,19 +27,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     build_store(root / "store", description=HOSTILE)
     render(root / "store", root / "site")
     return root / "site"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as driver:
-        running = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield running
-        running.close()
-
-
-@pytest.fixture(scope="module")
-def offline(browser: Any) -> Any:
-    return browser.new_context(offline=True)
 
 
 @pytest.fixture

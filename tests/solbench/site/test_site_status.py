@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
-import shutil
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -238,18 +236,11 @@ def test_a_target_without_results_says_how_to_get_some(store):
 
 
 @pytest.fixture
-def page(site: Path) -> Iterator[Any]:
-    chromium = shutil.which("chromium")
-    if chromium is None and not os.environ.get("CI"):
-        pytest.skip("no chromium; apt-get install chromium")
-    from playwright import sync_api as playwright
-
-    with playwright.sync_playwright() as driver:
-        running = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        page = running.new_page()
-        page.goto((site / "status.html").as_uri())
-        yield page
-        running.close()
+def page(site: Path, offline: Any) -> Iterator[Any]:
+    page = offline.new_page()
+    page.goto((site / "status.html").as_uri())
+    yield page
+    page.close()
 
 
 def test_only_one_state_and_what_went_wrong_first(page):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import os
 import shutil
 import subprocess
 import zipfile
@@ -21,10 +20,6 @@ from solbench import canonical
 from solbench.release import bundle, verify
 from solbench.site import render
 from solbench.store import Store
-
-CHROMIUM = shutil.which("chromium")
-if CHROMIUM is None and not os.environ.get("CI"):
-    pytest.skip("no chromium; apt-get install chromium", allow_module_level=True)
 
 # Lengths of the official test vectors; the input is 0, 1, … 250, 0, 1, …
 LENGTHS = (
@@ -48,19 +43,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     builder.finish(name="another")
     bundle.write_bundle(store, root / "other.zip", PREDICATE)
     return root
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as driver:
-        running = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield running
-        running.close()
-
-
-@pytest.fixture(scope="module")
-def offline(browser: Any) -> Any:
-    return browser.new_context(offline=True)
 
 
 @pytest.fixture
