@@ -116,6 +116,8 @@ def write(book: Book, objects: Objects, templates: Path, out: Path, memo: Memo |
     # What has been read stays to the end: the collector need not look at it, nor another process copy it.
     gc.freeze()
     pages_ = [page for page in site.paths if page != FIRST]
+    # Dealt in turn. This process has the first page still to come: another gets the long ones, which are at the front.
+    pages_ = [*pages_[-1:], *pages_[:-1]]
     found: dict[str, Written] = {}
     offered = []
     for page, answer in zip(pages_, shares.over(pages_, tried, shares.workers_for(len(pages_), FEWEST))):

@@ -33,7 +33,7 @@ from solbench.site.records import (
     Unread,
     WorkloadRecords,
 )
-from solbench.store import Descriptor, Index, Store, decode, without_kind
+from solbench.store import Descriptor, Index, Store, decode, index_bytes, without_kind
 
 # What was canonical to other code need not be so to this.
 _CODE: Final = code_digest([Path(canonical.__file__)], ())
@@ -122,7 +122,8 @@ def _section(store: Store, stage: str, reference: Any) -> Index:
     if section.stage != stage:
         raise IntegrityError(f"section {stage}: says it is of stage {section.stage!r}")
     index = {name: Descriptor(e.kind, e.digest, e.size) for name, e in section.entries.items()}
-    if (store.root / f"{stage}.json").is_file() and store.index(stage) != index:
+    path = store.root / f"{stage}.json"
+    if path.is_file() and path.read_bytes() != index_bytes(index):
         raise IntegrityError(f"{store.root / stage}.json: differs from the release; run `solbench repro`")
     return index
 
