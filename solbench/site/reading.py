@@ -50,8 +50,11 @@ def load(store: Store, memo: Memo | None = None) -> Book:
     release = Record(
         "release", descriptor, Release.load(without_kind(store.load("release", descriptor)), descriptor.digest)
     )
-    stages = {stage: _section(store, stage, reference) for stage, reference in sorted(release.value.sections.items())}
-    reader = _Reader(store, stages, _accepted(memo, release.value.name))
+    accepted = _accepted(memo, release.value.name)
+    listed = sorted(release.value.sections.items())
+    stages = {stage: _section(store, stage, reference, accepted) for stage, reference in listed}
+    reader = _Reader(store, stages, accepted)
+    reader.read_now |= {reference.digest for _, reference in listed}
     problems = _problems(reader)
     targets = _targets(reader, release.value.targets)
     traces = _traces(reader)
@@ -62,7 +65,7 @@ def load(store: Store, memo: Memo | None = None) -> Book:
     )
     stage_of = {entry.digest: stage for stage, index in stages.items() for entry in index.values()}
     stage_of |= {section.digest: "release" for _, section, _ in sections} | {descriptor.digest: "release"}
-    book = Book(release, problems, targets, traces, kernels, sections, stage_of)
+    book = Book(release, problems, targets, traces, kernels, sections, stage_of, frozenset(reader.read_now))
     _agree(book)
     reader.require_all_used()
     if memo is not None and not reader.read_now <= reader.accepted:
@@ -116,9 +119,11 @@ class _Reader:
                     )
 
 
-def _section(store: Store, stage: str, reference: Any) -> Index:
+def _section(store: Store, stage: str, reference: Any, accepted: frozenset[str]) -> Index:
     descriptor = Descriptor(reference.kind, reference.digest, reference.size)
-    section = Section.load(without_kind(store.load("release", descriptor)), f"section {stage}")
+    data = store.read("release", descriptor)
+    value = canonical.loads_again(data) if descriptor.digest in accepted else decode(data, descriptor)
+    section = Section.load(without_kind(value), f"section {stage}")
     if section.stage != stage:
         raise IntegrityError(f"section {stage}: says it is of stage {section.stage!r}")
     index = {name: Descriptor(e.kind, e.digest, e.size) for name, e in section.entries.items()}

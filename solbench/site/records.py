@@ -202,6 +202,8 @@ class Book:
     kernels: Mapping[str, Record[Kernel]]
     sections: tuple[tuple[str, Descriptor, int], ...]
     stage_of: Mapping[str, str] = field(repr=False)
+    # Digests of objects that were read, and so are there.
+    read: frozenset[str] = field(repr=False)
     # What changed since an earlier release, where one was named.
     since: Diff | None = field(default=None, repr=False)
 
