@@ -109,7 +109,7 @@ class Copies:
             for found in (name, f"{name}/graph", f"{name}/attestation"):
                 if found in self.stages[stage]:
                     self.put(stage, copy + found.removeprefix(name), self.load(stage, found))
-        bounds = [f"{name}@{target}" for target in TARGETS if f"{name}@{target}" in self.stages["bounds"]]
+        bounds = [found for found in self.stages["bounds"] if found.startswith(f"{name}@")]
         for target in TARGETS if bounds else ():
             own = f"{name}@{target}"
             bound = self.load("bounds", own if own in bounds else bounds[0])

@@ -78,6 +78,8 @@ def _render(
     if compare_with is not None:
         book = replace(book, since=compare.since(compare_with, store_root))
     assets = {f"assets/{name}": _asset(templates, name) for name in ASSETS}
+    # What has been read stays to the end: the collector need not look at it, nor another process copy it.
+    gc.freeze()
     out.parent.mkdir(parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
     try:

@@ -7,7 +7,6 @@ the next release, where nothing of its problem has changed.
 
 from __future__ import annotations
 
-import gc
 import importlib.metadata
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -40,8 +39,8 @@ CODE: Final = (
     "solbench/release/diff.py", "solbench/score/statistics.py", "solar/catalogue.py", "solar/einsum.py",
     "solar/graph.py", "solar/hardware.py",
 )  # fmt: skip
-# Kinds of pages that depend on one problem.
 FIRST: Final = ("index", "")
+# Kinds of pages that depend on one problem.
 OF_A_PROBLEM: Final = ("problem", "workload", "solution")
 _LIBRARIES: Final = ("jinja2", "markupsafe", "pygments", "grandalf")
 _SHORT: Final = 12
@@ -55,13 +54,26 @@ Files = dict[str, bytes]
 
 @dataclass(frozen=True)
 class Site:
-    """What a page is rendered from. ``stand_in``: the release as pages of a problem know it."""
+    """What pages are rendered from. ``keys``: of each page of a problem, the identity of all that it shows."""
 
     book: Book
     objects: Objects
     paths: Mapping[Page, str]
     jinja: Environment
-    stand_in: Descriptor
+    keys: Mapping[Page, str]
+
+    def root(self, page: Page) -> Descriptor:
+        """The release as ``page`` knows it: itself, or on a page of a problem what stands for it.
+
+        That follows from all that the page shows, so nothing that is shown can spell it.
+        """
+        root = self.book.release.descriptor
+        if page not in self.keys:
+            return root
+        stand_in = Descriptor(root.kind, f"blake3:{canonical.derived_key('site stand-in', self.keys[page])}", root.size)
+        # It stands where the release's object does.
+        self.objects.known[stand_in.digest] = f"{self.objects.base.replace('{stage}', 'release')}/{stand_in.path}"
+        return stand_in
 
 
 def environment(templates: Path) -> Environment:
@@ -95,17 +107,13 @@ def write(book: Book, objects: Objects, templates: Path, out: Path, memo: Memo |
     rendered or two files would have one name.
     """
     code = code_digest([*map(_ROOT.joinpath, CODE), *sorted(templates.glob("*.html"))], map(_version, _LIBRARIES))
-    root = book.release.descriptor
-    stand_in = Descriptor(root.kind, f"blake3:{canonical.derived_key('site stand-in', code)}", root.size)
-    # It stands where the release's object does.
-    objects.known[stand_in.digest] = f"{objects.base.replace('{stage}', 'release')}/{stand_in.path}"
-    site = Site(book, objects, paths(book), environment(templates), stand_in)
-    keys = _keys(site, code) if memo is not None else {}
+    where = paths(book)
+    site = Site(book, objects, where, environment(templates), _keys(book, objects.base, where, code))
     for folder in sorted({(out / path).parent for path in site.paths.values()}):
         folder.mkdir(parents=True, exist_ok=True)
 
     def one(page: Page) -> dict[str, Any]:
-        return _write_page(site, page, keys.get(page), memo, out)
+        return _write_page(site, page, memo, out)
 
     def tried(page: Page) -> dict[str, Any] | None:
         # An error crosses no process: it comes again in this one.
@@ -113,8 +121,6 @@ def write(book: Book, objects: Objects, templates: Path, out: Path, memo: Memo |
             return one(page)
         return None
 
-    # What has been read stays to the end: the collector need not look at it, nor another process copy it.
-    gc.freeze()
     pages_ = [page for page in site.paths if page != FIRST]
     # Dealt in turn. This process has the first page still to come: another gets the long ones, which are at the front.
     pages_ = [*pages_[-1:], *pages_[:-1]]
@@ -126,7 +132,7 @@ def write(book: Book, objects: Objects, templates: Path, out: Path, memo: Memo |
             offered += [Download.of(name, found[name].digest, found[name].size) for name in made]
     # The first page offers the tables of the others, so it comes last.
     tables_ = [download for download in offered if not download.name.endswith(".html")]
-    _add(found, _put(_files_of(site, FIRST, tables_), site, out))
+    _add(found, _put(_files_of(site, FIRST, tables_), site, FIRST, out))
     return found
 
 
@@ -139,20 +145,22 @@ def _add(found: dict[str, Written], answer: Mapping[str, Any]) -> list[str]:
     return list(answer["files"])
 
 
-def _write_page(site: Site, page: Page, key: str | None, memo: Memo | None, out: Path) -> dict[str, Any]:
-    """Write a page, as it was kept under ``key`` or rendered; what :func:`_put` says of it."""
-    kept = _kept(memo.get_bytes(_place(site, page)), key) if memo is not None and key is not None else None
-    if kept is None:
-        kept = _files_of(site, page)
-        if memo is not None and key is not None:
-            memo.put_bytes(_place(site, page), _packed(kept, key))
-    return _put(kept, site, out)
+def _write_page(site: Site, page: Page, memo: Memo | None, out: Path) -> dict[str, Any]:
+    """Write a page, as it was kept or rendered; what :func:`_put` says of it."""
+    key = site.keys.get(page)
+    if memo is None or key is None:
+        return _put(_files_of(site, page), site, page, out)
+    made = _kept(memo.get_bytes(_place(site, page)), key)
+    if made is None:
+        made = _files_of(site, page)
+        memo.put_bytes(_place(site, page), _packed(made, key))
+    return _put(made, site, page, out)
 
 
-def _put(made: Files, site: Site, out: Path) -> dict[str, Any]:
+def _put(made: Files, site: Site, page: Page, out: Path) -> dict[str, Any]:
     """Write a page's files as of this release; their digests and sizes, and the records that the page stands for."""
     written, records = {}, []
-    for name, data in _of_this_release(made, site):
+    for name, data in _of_this_release(made, site.root(page).digest, site.book.release.descriptor.digest):
         (out / name).write_bytes(data)
         written[name] = [canonical.digest(data), len(data)]
         if name.endswith(".html"):
@@ -193,7 +201,7 @@ def _place(site: Site, page: Page) -> str:
 def _files_of(site: Site, page: Page, downloads: Sequence[Download] = ()) -> Files:
     kind, key = page
     path = site.paths[page]
-    root = site.stand_in if kind in OF_A_PROBLEM else site.book.release.descriptor
+    root = site.root(page)
     links = Links(site.objects, site.paths, path)
 
     def linked(name: str, beside: list[tables.File]) -> str:
@@ -242,9 +250,11 @@ SINGLE_PAGES: Final[Mapping[str, tuple[str, Callable[[Book, Links], dict[str, An
 }
 
 
-def _of_this_release(made: Files, site: Site) -> Iterable[tuple[str, bytes]]:
-    """A page's files with the stand-in replaced by the release, and the digests of its tables by what they are then."""
-    old, new = site.stand_in.digest, site.book.release.descriptor.digest
+def _of_this_release(made: Files, old: str, new: str) -> Iterable[tuple[str, bytes]]:
+    """A page's files with the release ``old`` replaced by ``new``, and its tables' digests by what they are then."""
+    if old == new:
+        yield from made.items()
+        return
     path = next(name for name in made if name.endswith(".html"))
     page = _replaced(made[path], old, new)
     for name, data in made.items():
@@ -265,15 +275,14 @@ def _replaced(page: bytes, old: str, new: str) -> bytes:
     return page
 
 
-def _keys(site: Site, code: str) -> dict[Page, str]:
+def _keys(book: Book, base: str, where: Mapping[Page, str], code: str) -> dict[Page, str]:
     """For every page of a problem, the identity of all that it is rendered from."""
-    book = site.book
     shared = {
         "code": code,
-        "base": site.objects.base,
+        "base": base,
         "release": book.release.value.name,
         "size": book.release.descriptor.size,
-        "paths": {f"{kind} {key}": path for (kind, key), path in site.paths.items() if kind not in OF_A_PROBLEM},
+        "paths": {f"{kind} {key}": path for (kind, key), path in where.items() if kind not in OF_A_PROBLEM},
         "targets": [target.state.as_dict() for target in book.targets],
         "hardware": [target.hardware.descriptor.digest if target.hardware else None for target in book.targets],
     }
@@ -285,7 +294,7 @@ def _keys(site: Site, code: str) -> dict[Page, str]:
             "site problem",
             {
                 "shared": common,
-                "paths": {f"{kind} {key}": site.paths[kind, key] for kind, key in own},
+                "paths": {f"{kind} {key}": where[kind, key] for kind, key in own},
                 "order": [[workload.record.name, dict(workload.slots)] for workload in found.workloads],
                 "records": sorted(book.digests_of(found)),
             },

@@ -122,6 +122,27 @@ def test_the_release_is_named_everywhere(tmp_path, builder):
     assert others <= {f"blake3:{digits.decode()}" for digits in first} - {before.digest}
 
 
+def test_no_text_can_spell_what_stands_for_the_release(tmp_path, builder, monkeypatch):
+    """What stands in for it on a page follows from all that the page shows, so a text that names it changes it."""
+    spelt: list[str] = []
+    root = build.Site.root
+
+    def watched(site: build.Site, page: build.Page) -> Any:
+        found = root(site, page)
+        if page == ("problem", SOFTMAX):
+            spelt.append(found.digest)
+        return found
+
+    monkeypatch.setattr(build.Site, "root", watched)
+    monkeypatch.setattr(build.shares, "workers_for", lambda *_: 1)
+    render(builder.root, tmp_path / "first")
+    (stand_in,) = set(spelt)
+    assert stand_in.encode() not in (tmp_path / f"first/problems/{SOFTMAX}.html").read_bytes()
+    change(builder, "corpus", SOFTMAX, description=f"Not the release: {stand_in}.")
+    assert stand_in.encode() in both_ways(builder, tmp_path)[f"problems/{SOFTMAX}.html"]
+    assert len(set(spelt)) == 2
+
+
 CHANGES = [
     ("corpus", SOFTMAX, {"description": "Another description."}),
     ("corpus", f"{SOFTMAX}/solutions/openmp", {"author": "somebody else"}),

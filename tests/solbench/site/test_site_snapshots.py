@@ -46,7 +46,7 @@ def test_one_snapshot_for_each_kind():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("old", ["Every number links", "solbench</a>", "<h1>", "</main>"])
+@pytest.mark.parametrize("old", ["Every number leads", "solbench</a>", "<h1>", "</main>"])
 def test_a_changed_word_is_seen(site, kind, old):
     page = (site / KINDS[kind]).read_text(encoding="utf-8")
     assert page.count(old) == 1
