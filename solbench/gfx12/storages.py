@@ -14,9 +14,10 @@ from solbench.gfx12.memory import Arena
 
 @dataclass(frozen=True)
 class _Held:
-    """A storage: where it lies for the host and for the card, in bytes. ``owner`` keeps the host's memory alive, so
-    that no other storage takes its place."""
+    """A storage: its name, and where it lies for the host and for the card, in bytes. ``owner`` keeps the host's memory
+    alive, so that no other storage takes its place."""
 
+    name: str
     host: int
     size: int
     device: int
@@ -51,19 +52,20 @@ class Storages:
         self._place(host, size, data, data, name)
         return host
 
-    def of_pointer(self, host: int, name: str) -> int:
-        """Device address for a pointer of the host's into a storage that is known, or to its end; 0 stays 0.
+    def of_pointer(self, host: int) -> int | None:
+        """Device address for a pointer of the host's into a storage that is known, or else to the end of one; None for
+        any other."""
+        ends = None
+        for held in self._held.values():
+            if held.host <= host < held.host + held.size:
+                return held.device + host - held.host
+            if host == held.host + held.size:
+                ends = held.device + held.size
+        return ends
 
-        :class:`InputError` for any other.
-        """
-        if host == 0:
-            return 0
-        inside = [held for held in self._held.values() if held.host <= host < held.host + held.size]
-        inside += [held for held in self._held.values() if host == held.host + held.size]
-        if not inside:
-            raise InputError(name, f"pointer {host:#x} leads to no tensor and no memory of the runtime")
-        held = inside[0]
-        return self._place(held.host, held.size, held.data, held.owner, name) + host - held.host
+    def release(self, host: int) -> None:
+        """Forget memory of :meth:`allocate`: a pointer to it leads nowhere from now on."""
+        self._held = {key: held for key, held in self._held.items() if key[0] != host}
 
     def bytes_at(self, host: int, size: int, name: str) -> np.ndarray[Any, np.dtype[np.uint8]]:
         """The bytes of a known storage from ``host`` on; :class:`InputError` where it has fewer."""
@@ -74,5 +76,5 @@ class Storages:
 
     def _place(self, host: int, size: int, data: np.ndarray[Any, np.dtype[np.uint8]], owner: Any, name: str) -> int:
         device = self.arena.add(name, data)
-        self._held[host, size] = _Held(host, size, device, data, owner)
+        self._held[host, size] = _Held(name, host, size, device, data, owner)
         return device

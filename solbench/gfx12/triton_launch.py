@@ -11,7 +11,7 @@ import contextlib
 import os
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -22,11 +22,11 @@ from solbench.code import kernels
 from solbench.code.cardless import torch_answers, triton_driver
 from solbench.code.recording import ENVIRONMENT
 from solbench.code.targets import device
-from solbench.errors import InputError, UndecidedError, UnsupportedError
+from solbench.errors import InputError, UnsupportedError
 from solbench.gfx12.launch import Launch
-from solbench.gfx12.memory import Arena
+from solbench.gfx12.launches import Launches
 from solbench.gfx12.program import Program, load
-from solbench.gfx12.run import Options, Outcome, run
+from solbench.gfx12.run import Options
 from solbench.gfx12.storages import Storages
 
 ARCH = "gfx1200"
@@ -34,48 +34,6 @@ ARCH = "gfx1200"
 _NUMBER = 1_200
 _FLOATS = {"fp16": "<e", "fp32": "<f", "f32": "<f", "fp64": "<d"}
 _INTEGERS = frozenset(f"{sign}{bits}" for sign in "iu" for bits in (1, 8, 16, 32, 64))
-
-
-@dataclass(frozen=True)
-class Launched:
-    """One launch: the kernel's name, work-groups, threads of one, the autotuner's configuration, and how it went."""
-
-    kernel: str
-    grid: tuple[int, int, int]
-    threads: int
-    config: str | None
-    outcome: Outcome
-
-
-@dataclass
-class Launches:
-    """What host code launched so far, in its order. ``options`` may be replaced between launches.
-
-    ``configuration``: of an autotuned kernel, as Triton prints it; None takes the first one that compiles and fits into
-    LDS, "each" runs every such one in their order.
-    """
-
-    options: Options
-    configuration: str | None = None
-    runs: list[Launched] = field(default_factory=list)
-    storages: Storages = field(default_factory=lambda: Storages(Arena()))
-    config: str | None = None
-
-    @property
-    def findings(self) -> tuple[Any, ...]:
-        return tuple(finding for launched in self.runs for finding in launched.outcome.findings)
-
-    def launch(self, kernel: _Kernel, grid: tuple[int, int, int], values: Sequence[Any]) -> None:
-        """Run one kernel. :class:`UnsupportedError` names an instruction that the emulator does not know,
-        :class:`UndecidedError` the limit that was reached; both are in ``runs`` too."""
-        arguments = _packed(kernel, values, self.storages)
-        launch = Launch(grid, (kernel.threads, 1, 1), arguments, kernel.lds_bytes)
-        outcome = run(kernel.program, launch, self.storages.arena, self.options)
-        self.runs.append(Launched(kernel.name, grid, kernel.threads, self.config, outcome))
-        if outcome.unsupported is not None:
-            raise UnsupportedError(f"{kernel.name}: {outcome.unsupported} is not emulated")
-        if outcome.ended is not None:
-            raise UndecidedError(f"{kernel.name}: not at its end within the limit of {outcome.ended}")
 
 
 @dataclass(frozen=True)
@@ -168,7 +126,9 @@ def _launcher(source: Any, metadata: Any, files: Mapping[str, Mapping[str, str]]
         if 0 in (x, y, z):
             return
         given = [item for kind, value in zip(signature, rest[6:], strict=True) for item in values(kind, value)]
-        _open[-1].launch(kernel, (int(x), int(y), int(z)), given)
+        arguments = _packed(kernel, given, _open[-1].storages)
+        launched = Launch((int(x), int(y), int(z)), (kernel.threads, 1, 1), arguments, kernel.lds_bytes)
+        _open[-1].launch(kernel.name, kernel.program, launched)
 
     return launch
 

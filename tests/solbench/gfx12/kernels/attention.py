@@ -177,9 +177,9 @@ def _backward(q, k, v, do, lse, delta, dq, dk, dv, T, scale, D: tl.constexpr, B:
         inside = (rows < T)[:, None]
         x = tl.load(q + (head * T + rows[:, None]) * D + d[None, :], inside, 0.0)
         g = tl.load(do + (head * T + rows[:, None]) * D + d[None, :], inside, 0.0)
-        l, c = tl.load(lse + head * T + rows, rows < T, 0.0), tl.load(delta + head * T + rows, rows < T, 0.0)
+        e, c = tl.load(lse + head * T + rows, rows < T, 0.0), tl.load(delta + head * T + rows, rows < T, 0.0)
         seen = inside & (columns[None, :] <= rows[:, None])
-        p = tl.where(seen, tl.exp(tl.dot(x, tl.trans(y)) * scale - l[:, None]), 0.0)
+        p = tl.where(seen, tl.exp(tl.dot(x, tl.trans(y)) * scale - e[:, None]), 0.0)
         gv += tl.dot(tl.trans(p.to(g.dtype)), g)
         s = (p * (tl.dot(g, tl.trans(z)) - c[:, None]) * scale).to(x.dtype)
         gk += tl.dot(tl.trans(s), x)

@@ -13,7 +13,7 @@ SUM = "sums of float32 in another order"
 
 @triton.jit
 def _conv(
-    x, w, out, C, H, W, O, OH, OW, PAD, STRIDE, KH: tl.constexpr, KW: tl.constexpr, BM: tl.constexpr,
+    x, w, out, C, H, W, F, OH, OW, PAD, STRIDE, KH: tl.constexpr, KW: tl.constexpr, BM: tl.constexpr,
     BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
     """Implicit product: rows are places of the output, K is (channel, dy, dx)."""
@@ -29,10 +29,10 @@ def _conv(
         z = ox[:, None] * STRIDE - PAD + (r % KW)[None, :]
         inside = (at < C * KH * KW)[None, :] & (place < OH * OW)[:, None] & (y >= 0) & (y < H) & (z >= 0) & (z < W)
         left = tl.load(x + ((image * C + c[None, :]) * H + y) * W + z, inside, 0.0)
-        right = tl.load(w + o[None, :] * C * KH * KW + at[:, None], (o < O)[None, :] & (at < C * KH * KW)[:, None], 0.0)
+        right = tl.load(w + o[None, :] * C * KH * KW + at[:, None], (o < F)[None, :] & (at < C * KH * KW)[:, None], 0.0)
         total = tl.dot(left, right, total)
-    to = out + (image * O + o[None, :]) * OH * OW + place[:, None]
-    tl.store(to, total, (place < OH * OW)[:, None] & (o < O)[None, :])
+    to = out + (image * F + o[None, :]) * OH * OW + place[:, None]
+    tl.store(to, total, (place < OH * OW)[:, None] & (o < F)[None, :])
 
 
 def conv(stride=1):
@@ -63,7 +63,9 @@ def _depthwise(x, w, b, out, C, H, W, K: tl.constexpr, BLOCK: tl.constexpr):
         for dx in tl.static_range(K):
             sy, sx = y + dy - K // 2, z + dx - K // 2
             inside = (sy >= 0) & (sy < H) & (sx >= 0) & (sx < W) & (at < H * W)
-            total += tl.load(x + plane * H * W + sy * W + sx, inside, 0.0) * tl.load(w + (plane % C) * K * K + dy * K + dx)
+            total += tl.load(x + plane * H * W + sy * W + sx, inside, 0.0) * tl.load(
+                w + (plane % C) * K * K + dy * K + dx
+            )
     tl.store(out + plane * H * W + at, total, at < H * W)
 
 
