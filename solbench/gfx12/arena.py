@@ -49,6 +49,7 @@ class Arena:
     def __init__(self) -> None:
         self._by_high: dict[int, Storage] = {}
         self._known: dict[tuple[int, int], Storage] = {}
+        self._places: dict[str, Storage] = {}
 
     def add(self, name: str, data: np.ndarray, read_only: bool = False, initialised: bool = True) -> int:
         """Make ``data`` (uint8, contiguous) known and return its address, a multiple of 4 GiB.
@@ -65,12 +66,29 @@ class Arena:
             return known.address
         if data.nbytes > MAX_BYTES:
             raise UnsupportedError(f"{name}: {data.nbytes} bytes, more than the {MAX_BYTES} of one storage here")
-        if len(self._by_high) >= MAX_STORAGES:
-            raise UnsupportedError(f"{name}: more than {MAX_STORAGES} storages")
-        storage = Storage(name, data, 2 * len(self._by_high) + 1, read_only, initialised)
+        storage = Storage(name, data, self._new_high(name), read_only, initialised)
         self._by_high[storage.high] = storage
         self._known[key] = storage
         return storage.address
+
+    def _new_high(self, name: str) -> int:
+        if len(self._by_high) >= MAX_STORAGES:
+            raise UnsupportedError(f"{name}: more than {MAX_STORAGES} storages")
+        return 2 * len(self._by_high) + 1
+
+    def transient(self, name: str, data: np.ndarray) -> int:
+        """Put ``data`` of one launch into a place of that name, which the next launch takes over."""
+        known = self._places.get(name)
+        storage = Storage(name, data, known.high if known else self._new_high(name), True, True)
+        self._places[name] = self._by_high[storage.high] = storage
+        return storage.address
+
+    def image(self, digest: str, data: np.ndarray, read_only: bool) -> Storage:
+        """The loaded code object of that digest; what is there already stays as earlier launches left it."""
+        if digest not in self._places:
+            storage = Storage("the code object", data, self._new_high("code object"), read_only, True)
+            self._places[digest] = self._by_high[storage.high] = storage
+        return self._places[digest]
 
     def at(self, high: int) -> Storage | None:
         """The storage that addresses with this upper word belong to."""

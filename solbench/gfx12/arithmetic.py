@@ -91,6 +91,8 @@ def _half(entry: Op, operation: Operation) -> tuple[Compute, Writer]:
         )
     apply = _with_options(entry, modifiers)
     compute = _call(apply, readers)
+    if "saturate" in entry.options:
+        compute = lambda m: apply(*[read(m) for read in readers], saturate=m.saturate)  # noqa: E731
     floating = entry.dst[0].removeprefix("2x").startswith("f")
     scale = next((by for (name, text), by in _OUTPUT_SCALE.items() if modifiers.values.get(name) == text), None)
     if scale is not None:
@@ -104,9 +106,7 @@ def _half(entry: Op, operation: Operation) -> tuple[Compute, Writer]:
             compute = _limited(compute)
         else:
             raise Unsupported(f"{operation.mnemonic} with clamp")
-    writers = [
-        _writer(entry, operand, kind, vector) for operand, kind in zip(written, entry.dst, strict=True)
-    ]
+    writers = [_writer(entry, operand, kind, vector) for operand, kind in zip(written, entry.dst, strict=True)]
     if vector and has_dpp(modifiers):
         writers = [written_lanes(modifiers, write) for write in writers]
     if len(writers) == 1:
@@ -195,7 +195,7 @@ def _with_options(entry: Op, modifiers: Modifiers, apply: Callable[..., Any] | N
         named["signed"] = tuple(bool(bit) for bit in modifiers.bits("neg_lo", (0, 0))[:2])
     if "fi" in entry.options:
         named["fi"], named["bc"] = bool(chosen[0]), bool(chosen[1])
-    return lambda *values: function(*values, **named)
+    return lambda *values, **more: function(*values, **named, **more)
 
 
 def _call(apply: Callable[..., Any], readers: Sequence[Reader]) -> Compute:

@@ -53,7 +53,9 @@ def _tool() -> str:
         said = subprocess.run([found, "--version"], capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
         if f"version {VERSION}." in said.stdout:
             return found
-    raise UnsupportedError(f"machine code without a compiler's text needs llvm-objdump of LLVM {VERSION} (llvm-{VERSION})")
+    raise UnsupportedError(
+        f"machine code without a compiler's text needs llvm-objdump of LLVM {VERSION} (llvm-{VERSION})"
+    )
 
 
 def _as_compiled(printed: str) -> str:

@@ -70,9 +70,7 @@ def place(m: State, region: Region, offset: np.ndarray) -> np.ndarray:
     return offset
 
 
-def checked(
-    m: State, held: Instruction, part: Part, size: int, what: str
-) -> tuple[np.ndarray, Mask, bool]:
+def checked(m: State, held: Instruction, part: Part, size: int, what: str) -> tuple[np.ndarray, Mask, bool]:
     """Offsets that are safe to use, the lanes that count, and whether there are any."""
     region, offset, mask = part
     if mask is not None:
@@ -95,9 +93,7 @@ def checked(
     return offset, mask, True
 
 
-def load(
-    m: State, held: Instruction, parts: Sequence[Part], size: int, signed: bool = False
-) -> list[np.ndarray]:
+def load(m: State, held: Instruction, parts: Sequence[Part], size: int, signed: bool = False) -> list[np.ndarray]:
     """``size`` bytes a lane as uint32 words (waves, 32), extended from less; 0 in lanes that no part covers."""
     words: list[np.ndarray] | None = None
     for part in parts:
@@ -153,9 +149,7 @@ def store(m: State, held: Instruction, parts: Sequence[Part], size: int, words: 
             _scatter(m, part[0], offset, mask, size, words)
 
 
-def _scatter(
-    m: State, region: Region, offset: np.ndarray, mask: Mask, size: int, words: Sequence[np.ndarray]
-) -> None:
+def _scatter(m: State, region: Region, offset: np.ndarray, mask: Mask, size: int, words: Sequence[np.ndarray]) -> None:
     shape = offset.shape
     words = [word if word.shape == shape else np.broadcast_to(word, shape) for word in words]
     if type(region) is Scratch and size > 4:

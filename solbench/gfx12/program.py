@@ -13,6 +13,8 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Final
 
+from blake3 import blake3
+
 from solbench.code import agreement, assembly, kernels, machine_code
 from solbench.code.assembly import Operation
 from solbench.device import elf
@@ -22,6 +24,8 @@ from solbench.gfx12 import disassembly
 SHT_RELA, SHT_NOBITS = 4, 8
 R_ABS64, R_RELATIVE64 = 3, 13
 MAX_IMAGE_BYTES: Final = 256 << 20
+# FLOAT_MODE: all four rounding bits 0, denormals of all sizes kept.
+_MODE: Final = 0xF0
 # Symbols of kernels' descriptors end so.
 _DESCRIPTOR = ".kd"
 
@@ -65,8 +69,10 @@ class Program:
     """A kernel and the functions that it may call. ``entry``: number of its first instruction."""
 
     kernel: kernels.Kernel
+    digest: str
     properties: int
     rsrc2: int
+    preloaded: int
     instructions: tuple[Instruction, ...]
     entry: int
     segments: tuple[Segment, ...]
@@ -95,7 +101,9 @@ def load(code: bytes, text: str | None, kernel: str, where: str) -> Program:
         raise InputError(where, f"no kernel {kernel!r} in it; it has {', '.join(sorted(held.kernels)) or 'none'}")
     found = held.kernels[kernel]
     if found.wave_size != 32:
-        raise UnsupportedError(f"{where}: kernel {kernel!r} runs in waves of {found.wave_size} lanes; gfx12 code here has 32")
+        raise UnsupportedError(
+            f"{where}: kernel {kernel!r} runs in waves of {found.wave_size} lanes; gfx12 code here has 32"
+        )
     if found.disagreements():
         raise InputError(where, f"kernel {kernel!r}: {found.disagreements()[0]}")
     symbols = elf.symbols(held.sections, where)
@@ -112,16 +120,17 @@ def load(code: bytes, text: str | None, kernel: str, where: str) -> Program:
     place = next(s.address for s in symbols if s.name == kernel + _DESCRIPTOR)
     descriptor = elf.loaded(held.sections, place, kernels.DESCRIPTOR_BYTES, where)
     (rsrc2,) = struct.unpack_from("<I", descriptor, 52)
-    (properties,) = struct.unpack_from("<H", descriptor, 56)
+    properties, preloaded = struct.unpack_from("<HH", descriptor, 56)
+    (rsrc1,) = struct.unpack_from("<I", descriptor, 48)
+    if rsrc1 >> 12 & 0xFF != _MODE:
+        raise UnsupportedError(f"{where}: kernel {kernel!r} rounds otherwise than to nearest, or flushes denormals")
     return Program(
-        found, properties, rsrc2, tuple(instructions), numbers[found.descriptor.entry], _segments(held, where),
+        found, blake3(code).hexdigest(), properties, rsrc2, preloaded, tuple(instructions), numbers[found.descriptor.entry], _segments(held, where),
         tuple(_relocations(held, where)), where,
     )  # fmt: skip
 
 
-def _functions(
-    held: kernels.CodeObject, symbols: tuple[elf.Symbol, ...], kernel: str
-) -> dict[str, tuple[int, int]]:
+def _functions(held: kernels.CodeObject, symbols: tuple[elf.Symbol, ...], kernel: str) -> dict[str, tuple[int, int]]:
     """The kernel and every function that is no kernel, to its address and size."""
     section = next(s.section for s in symbols if s.name == kernel and s.section != elf.UNDEFINED)
     return {

@@ -34,9 +34,7 @@ class Report:
         """Lanes ``bad`` are outside of ``region``."""
         self._lanes(m, held, f"out-of-bounds {what}", bad, region.name, offset, size, region.size)
 
-    def read_only(
-        self, m: State, held: Instruction, region: Region, offset: np.ndarray, mask: Any, size: int
-    ) -> None:
+    def read_only(self, m: State, held: Instruction, region: Region, offset: np.ndarray, mask: Any, size: int) -> None:
         """Lanes of ``mask`` write what is read-only."""
         lanes = np.ones((m.count, LANES), bool) if mask is None else mask
         self._lanes(m, held, "read-only store", lanes, region.name, offset, size, region.size)
@@ -61,7 +59,9 @@ class Report:
         lanes[:, 0] = off
         self._lanes(m, held, "partial EXEC", lanes, "", np.broadcast_to(chosen[:, None], lanes.shape), 4, 0)
 
-    def waves(self, m: State, held: Instruction, kind: str, waves: np.ndarray, memory: str = "", offset: int = 0) -> None:
+    def waves(
+        self, m: State, held: Instruction, kind: str, waves: np.ndarray, memory: str = "", offset: int = 0
+    ) -> None:
         """Waves (numbers within the batch) at which something is wrong that no lane is to blame for."""
         for wave in waves[:KEPT]:
             group, within = divmod(int(wave), m.waves_per_group)

@@ -66,9 +66,7 @@ def build(held: Instruction, name: str, texts: Sequence[str], modifiers: Modifie
     return step
 
 
-def load(
-    m: State, held: Instruction, address: np.ndarray, inside: Any, size: int, signed: bool
-) -> list[np.ndarray]:
+def load(m: State, held: Instruction, address: np.ndarray, inside: Any, size: int, signed: bool) -> list[np.ndarray]:
     """``size`` bytes a wave as uint32 words (waves,); ``inside``: waves whose buffer covers them, None for all."""
     first = int(address[0])
     storage = m.arena.at(first >> 32)

@@ -17,6 +17,7 @@ from solbench.gfx12.operands import EXEC, SCALARS
 
 if TYPE_CHECKING:
     from solbench.gfx12.arena import Arena
+    from solbench.gfx12.barriers import Barriers
     from solbench.gfx12.hooks import Hooks
     from solbench.gfx12.memory import Local, Scratch
     from solbench.gfx12.report import Report
@@ -45,7 +46,8 @@ class State:
     selected           None for all waves, a slice, or ascending numbers: the waves that run now
     count              how many these are
     full               whether all lanes of these are on
-    ahead              FP16_OVFL of the mode register: a 16-bit float that overflows becomes the largest one
+    overflow           FP16_OVFL of each wave's mode register: a 16-bit float that overflows becomes the largest one
+    image              address of the code object
     """
 
     vectors: np.ndarray
@@ -57,18 +59,21 @@ class State:
     lds: Local
     scratch: Scratch
     report: Report
+    barriers: Barriers
+    image: int
     hooks: Hooks | None = None
     waits: Waits | None = None
     selected: Any = None
     full: bool = True
-    saturate: bool = False
     _mask: np.ndarray | None = None
     scc: np.ndarray = field(init=False)
+    overflow: np.ndarray = field(init=False)
 
     def __post_init__(self) -> None:
         registers, waves, _ = self.vectors.shape
         self.waves = self.count = waves
         self.scc = np.zeros(waves, bool)
+        self.overflow = np.zeros(waves, bool)
         self.lanes = tuple(list(self.vectors.view(kind)) for kind in _DTYPES32)
         self.halves = tuple(
             list(self.vectors.view(kind).reshape(registers, waves, LANES, 2)) for kind in _DTYPES16
@@ -116,6 +121,14 @@ class State:
         if self.selected is not None:
             held = held[self.selected]
         return np.unpackbits(held, axis=1, bitorder="little").view(bool)
+
+    @property
+    def saturate(self) -> bool:
+        """FP16_OVFL of the selected waves."""
+        held = self.overflow if self.selected is None else self.overflow[self.selected]
+        if held.any() and not held.all():
+            raise Unsupported("waves with different modes at one instruction")
+        return bool(held[0])
 
     def numbers(self) -> np.ndarray:
         """Numbers of the selected waves within the batch."""

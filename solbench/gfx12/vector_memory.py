@@ -73,9 +73,7 @@ def _parts(space: str, held: Instruction, where: Sequence[str], modifiers: Modif
     return scratch_parts(held, operands[0], operands[1], modifiers, size)
 
 
-def _load(
-    held: Instruction, parts: Parts, size: int, data: Operand, narrow: bool, high: bool, signed: bool
-) -> Step:
+def _load(held: Instruction, parts: Parts, size: int, data: Operand, narrow: bool, high: bool, signed: bool) -> Step:
     if data.kind != "v":
         raise Unreadable(data.text)
     if narrow:
@@ -169,7 +167,12 @@ def _atomic(held: Instruction, space: str, operation: str, texts: Sequence[str],
 
 
 def deliver_atomic(
-    m: State, before: np.ndarray, size: int, registers: Sequence[tuple[int, int]], writers: Sequence[Writer], counter: str
+    m: State,
+    before: np.ndarray,
+    size: int,
+    registers: Sequence[tuple[int, int]],
+    writers: Sequence[Writer],
+    counter: str,
 ) -> None:
     """Write what an atomic read into its result registers, if it has any."""
     if not registers:
