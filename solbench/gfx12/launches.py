@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from solbench.errors import UndecidedError, UnsupportedError
 from solbench.gfx12.findings import Finding
 from solbench.gfx12.launch import Launch
-from solbench.gfx12.memory import Arena
+from solbench.gfx12.arena import Arena
 from solbench.gfx12.program import Program
 from solbench.gfx12.run import Options, Outcome, run
 from solbench.gfx12.storages import Storages
@@ -48,7 +48,7 @@ class Launches:
         outcome = run(program, launch, self.storages.arena, self.options)
         self.runs.append(Launched(kernel, launch.grid, launch.block, self.config, outcome))
         if outcome.unsupported is not None:
-            mnemonic, address = outcome.unsupported
-            raise UnsupportedError(f"{kernel}: {mnemonic} at {address:#x} is not emulated")
+            mnemonic, address, why = outcome.unsupported
+            raise UnsupportedError(f"{kernel}: {mnemonic} at {address:#x}: {why}")
         if outcome.ended is not None:
             raise UndecidedError(f"{kernel}: not at its end within the limit of {outcome.ended}")

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from solbench.errors import InputError
-from solbench.gfx12.memory import Arena
+from solbench.gfx12.arena import Arena
 
 
 @dataclass(frozen=True)

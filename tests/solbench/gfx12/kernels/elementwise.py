@@ -144,10 +144,13 @@ def nan_rules(x, y):
 
 
 def nan_reference(x, y):
-    quiet = lambda f, a, b: torch.where(a.isnan(), b, torch.where(b.isnan(), a, f(a, b)))  # noqa: E731
+    """IEEE 754-2019: minimumNumber and maximumNumber, then minimum and maximum; -0 is less than +0."""
+    zeros = (x == 0) & (y == 0)
+    high = torch.where(zeros, x + y, torch.maximum(x, y))  # -0 from two of them only
+    low = torch.where(zeros, -(-x - y), torch.minimum(x, y))
+    quiet = lambda value: torch.where(x.isnan(), y, torch.where(y.isnan(), x, value))  # noqa: E731
     clamped = torch.where(x.isnan(), torch.tensor(-1.0), x.clamp(-1, 1))
-    return torch.stack([quiet(torch.maximum, x, y), quiet(torch.minimum, x, y), torch.maximum(x, y),
-                        torch.minimum(x, y), clamped, torch.where(x > y, x, y)])  # fmt: skip
+    return torch.stack([quiet(high), quiet(low), high, low, clamped, torch.where(x > y, x, y)])
 
 
 @triton.jit
