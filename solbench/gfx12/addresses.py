@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from solbench.gfx12.access import Reader, scalar_reader, vector_reader
+from solbench.gfx12.integers import Array
 from solbench.gfx12.memory import Part
 from solbench.gfx12.operands import NULL, PRIVATE_APERTURE, SHARED_APERTURE, Modifiers, Operand, Unreadable
 from solbench.gfx12.state import LANES, State, Unsupported
@@ -30,7 +31,7 @@ def _mask(m: State) -> Any:
     return None if m.full else m.mask
 
 
-def _storage(m: State, held: Instruction, high: int, low: np.ndarray, mask: Any, size: int) -> list[Part]:
+def _storage(m: State, held: Instruction, high: int, low: Array, mask: Any, size: int) -> list[Part]:
     """The part of one upper word; what lies up to 4 GiB before or after a storage is out of its bounds."""
     found = m.arena.at(high)
     if found is not None:
@@ -47,7 +48,7 @@ def _storage(m: State, held: Instruction, high: int, low: np.ndarray, mask: Any,
     return []
 
 
-def _by_upper_word(m: State, held: Instruction, address: np.ndarray, mask: Any, size: int) -> list[Part]:
+def _by_upper_word(m: State, held: Instruction, address: Array, mask: Any, size: int) -> list[Part]:
     """Parts of int64 addresses (waves, 32)."""
     high, low = address >> 32, address & 0xFFFFFFFF
     listed = high if mask is None else high[mask]
@@ -117,7 +118,7 @@ def buffer_parts(
     return parts
 
 
-def _wide(m: State, offsets: Any) -> np.ndarray:
+def _wide(m: State, offsets: Any) -> Array:
     found = np.asarray(offsets, np.int64)
     return found if found.shape == (m.count, LANES) else np.broadcast_to(found, (m.count, LANES))
 

@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 
 from solbench.errors import UnsupportedError
+from solbench.gfx12.integers import Array
 
 MAX_BYTES: Final = 1 << 32
 # Addresses have 48 bits.
@@ -25,7 +26,7 @@ class Storage:
     """One storage; ``data`` is written in place. ``high``: upper word of its address."""
 
     name: str
-    data: np.ndarray
+    data: Array
     high: int
     read_only: bool
     initialised: bool
@@ -51,7 +52,7 @@ class Arena:
         self._known: dict[tuple[int, int], Storage] = {}
         self._places: dict[str, Storage] = {}
 
-    def add(self, name: str, data: np.ndarray, read_only: bool = False, initialised: bool = True) -> int:
+    def add(self, name: str, data: Array, read_only: bool = False, initialised: bool = True) -> int:
         """Make ``data`` (uint8, contiguous) known and return its address, a multiple of 4 GiB.
 
         The same memory again takes the new name and keeps its address. ``initialised``: whether all of it was
@@ -76,14 +77,14 @@ class Arena:
             raise UnsupportedError(f"{name}: more than {MAX_STORAGES} storages")
         return 2 * len(self._by_high) + 1
 
-    def transient(self, name: str, data: np.ndarray) -> int:
+    def transient(self, name: str, data: Array) -> int:
         """Put ``data`` of one launch into a place of that name, which the next launch takes over."""
         known = self._places.get(name)
         storage = Storage(name, data, known.high if known else self._new_high(name), True, True)
         self._places[name] = self._by_high[storage.high] = storage
         return storage.address
 
-    def image(self, digest: str, data: np.ndarray, read_only: bool) -> Storage:
+    def image(self, digest: str, data: Array, read_only: bool) -> Storage:
         """The loaded code object of that digest; what is there already stays as earlier launches left it."""
         if digest not in self._places:
             storage = Storage("the code object", data, self._new_high("code object"), read_only, True)

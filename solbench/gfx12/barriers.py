@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from solbench.gfx12.integers import Array
 from solbench.gfx12.state import State
 
 
@@ -13,13 +14,13 @@ class Barriers:
     """One barrier a group of a batch. A wave that ended counts no more."""
 
     def __init__(self, groups: int, waves_per_group: int) -> None:
-        self.arrived = np.zeros(groups, np.int64)
-        self.alive = np.full(groups, waves_per_group, np.int64)
-        self.passed = np.zeros(groups, np.int64)
-        self.awaited = np.zeros(groups * waves_per_group, np.int64)
+        self.arrived: Array = np.zeros(groups, np.int64)
+        self.alive: Array = np.full(groups, waves_per_group, np.int64)
+        self.passed: Array = np.zeros(groups, np.int64)
+        self.awaited: Array = np.zeros(groups * waves_per_group, np.int64)
         self.whole = groups * waves_per_group
 
-    def signal(self, m: State) -> np.ndarray:
+    def signal(self, m: State) -> Array:
         """The selected waves arrive; returns which of them came first in their group."""
         if m.count == self.whole and not self.arrived.any() and m.selected is None:
             self.awaited[:] = (self.passed + 1)[m.group]
@@ -45,11 +46,11 @@ class Barriers:
             return after
         return np.where(blocked, -1 - after, after)
 
-    def free(self, m: State, waves: np.ndarray) -> np.ndarray:
+    def free(self, m: State, waves: Array) -> Array:
         """Which of these parked waves may go on."""
         return self.passed[m.group[waves]] >= self.awaited[waves]
 
-    def ended(self, m: State, waves: np.ndarray) -> None:
+    def ended(self, m: State, waves: Array) -> None:
         """These waves ended: the others of their groups wait for them no longer."""
         np.subtract.at(self.alive, m.group[waves], 1)
         self._complete(m)
@@ -61,6 +62,6 @@ class Barriers:
             self.arrived[complete] = 0
             self._released(m, complete)
 
-    def _released(self, m: State, groups: np.ndarray | None) -> None:
+    def _released(self, m: State, groups: Array | None) -> None:
         if m.hooks is not None:
             m.hooks.barrier(m, groups)

@@ -12,6 +12,7 @@ from solbench.gfx12 import arithmetic, control, lds, matrix, scalar_memory, vect
 from solbench.gfx12.operands import Unreadable, split
 from solbench.gfx12.program import Instruction, Program
 from solbench.gfx12.state import State, Step, Unsupported
+from solbench.gfx12.uses import uses
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,25 @@ def _step(held: Instruction, name: str, strict: bool) -> Step | None:
         return _stop(held, str(error))
     except (ValueError, IndexError, KeyError, TypeError, AttributeError) as error:
         return _stop(held, f"operands that are not understood ({error})")
-    return _stop(held, "no semantics for it") if step is None else _located(held, step)
+    if step is None:
+        return _stop(held, "no semantics for it")
+    step = _located(held, step)
+    return _awaited(held, step) if strict else step
+
+
+def _awaited(held: Instruction, step: Step) -> Step:
+    """The step of strict waits: registers that it reads must have been waited for."""
+    read = uses(held).reads
+    if not read:
+        return step
+    names = tuple(f"{kind}{number}" for kind, number in read)
+
+    def awaited(m: State) -> None:
+        if m.waits is not None:
+            m.waits.check(m, held, read, names)
+        step(m)
+
+    return awaited
 
 
 def _built(held: Instruction, name: str) -> Step | None:

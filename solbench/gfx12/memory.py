@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from solbench.gfx12.integers import Array
 from solbench.gfx12.state import LANES, State
 
 if TYPE_CHECKING:
     from solbench.gfx12.program import Instruction
 
 Mask = Any
-Part = tuple["Region", np.ndarray, Mask]
+Part = tuple["Region", Array, Mask]
 
 
 class Region(Protocol):
@@ -28,14 +29,14 @@ class Region(Protocol):
     name: str
     size: int
     read_only: bool
-    by_size: dict[int, np.ndarray]
+    by_size: dict[int, Array]
 
 
 @dataclass
 class Local:
     """LDS of a batch: ``stride`` bytes a group."""
 
-    by_size: dict[int, np.ndarray]
+    by_size: dict[int, Array]
     size: int
     stride: int
     name: str = "LDS"
@@ -46,20 +47,20 @@ class Local:
 class Scratch:
     """Scratch of a batch, as uint32 words of all lanes: word 0 of every lane first."""
 
-    by_size: dict[int, np.ndarray]
+    by_size: dict[int, Array]
     size: int
     lanes: int
     name: str = "scratch"
     read_only: bool = False
 
 
-def views(data: np.ndarray) -> dict[int, np.ndarray]:
+def views(data: Array) -> dict[int, Array]:
     """Typed views of uint8 ``data``, whose size is a multiple of 16."""
     kinds = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64, 16: np.complex128}
     return {size: data.view(kind) for size, kind in kinds.items()}
 
 
-def place(m: State, region: Region, offset: np.ndarray) -> np.ndarray:
+def place(m: State, region: Region, offset: Array) -> Array:
     """Bytes from the start of the region's data."""
     if type(region) is Local:
         group = m.group if m.selected is None else m.group[m.selected]
@@ -70,7 +71,7 @@ def place(m: State, region: Region, offset: np.ndarray) -> np.ndarray:
     return offset
 
 
-def checked(m: State, held: Instruction, part: Part, size: int, what: str) -> tuple[np.ndarray, Mask, bool]:
+def checked(m: State, held: Instruction, part: Part, size: int, what: str) -> tuple[Array, Mask, bool]:
     """Offsets that are safe to use, the lanes that count, and whether there are any."""
     region, offset, mask = part
     if mask is not None:
@@ -93,9 +94,9 @@ def checked(m: State, held: Instruction, part: Part, size: int, what: str) -> tu
     return offset, mask, True
 
 
-def load(m: State, held: Instruction, parts: Sequence[Part], size: int, signed: bool = False) -> list[np.ndarray]:
+def load(m: State, held: Instruction, parts: Sequence[Part], size: int, signed: bool = False) -> list[Array]:
     """``size`` bytes a lane as uint32 words (waves, 32), extended from less; 0 in lanes that no part covers."""
-    words: list[np.ndarray] | None = None
+    words: list[Array] | None = None
     for part in parts:
         offset, mask, any_lane = checked(m, held, part, size, "load")
         if not any_lane:
@@ -111,7 +112,7 @@ def load(m: State, held: Instruction, parts: Sequence[Part], size: int, signed: 
     return words
 
 
-def _gather(m: State, region: Region, offset: np.ndarray, size: int, signed: bool) -> list[np.ndarray]:
+def _gather(m: State, region: Region, offset: Array, size: int, signed: bool) -> list[Array]:
     at = place(m, region, offset)
     if size in (1, 2):
         narrow = _take(region, at, size)
@@ -129,7 +130,7 @@ def _gather(m: State, region: Region, offset: np.ndarray, size: int, signed: boo
     return [_take(region, at + 4 * word, 4) for word in range(size // 4)]
 
 
-def _take(region: Region, at: np.ndarray, size: int) -> np.ndarray:
+def _take(region: Region, at: Array, size: int) -> Array:
     if size == 1:
         return region.by_size[1].take(at)
     if not (at & (size - 1)).any():
@@ -141,7 +142,7 @@ def _take(region: Region, at: np.ndarray, size: int) -> np.ndarray:
     return together.view(np.uint16 if size == 2 else np.uint32)[..., 0]
 
 
-def store(m: State, held: Instruction, parts: Sequence[Part], size: int, words: Sequence[np.ndarray]) -> None:
+def store(m: State, held: Instruction, parts: Sequence[Part], size: int, words: Sequence[Array]) -> None:
     """Write ``size`` bytes a lane; of two lanes of one wave at the same place the higher one's stay."""
     for part in parts:
         offset, mask, any_lane = checked(m, held, part, size, "store")
@@ -149,7 +150,7 @@ def store(m: State, held: Instruction, parts: Sequence[Part], size: int, words: 
             _scatter(m, part[0], offset, mask, size, words)
 
 
-def _scatter(m: State, region: Region, offset: np.ndarray, mask: Mask, size: int, words: Sequence[np.ndarray]) -> None:
+def _scatter(m: State, region: Region, offset: Array, mask: Mask, size: int, words: Sequence[Array]) -> None:
     shape = offset.shape
     words = [word if word.shape == shape else np.broadcast_to(word, shape) for word in words]
     if type(region) is Scratch and size > 4:
@@ -170,7 +171,7 @@ def _scatter(m: State, region: Region, offset: np.ndarray, mask: Mask, size: int
             _put(region, at + 4 * number, mask, 4, word)
 
 
-def _put(region: Region, at: np.ndarray, mask: Mask, size: int, word: np.ndarray) -> None:
+def _put(region: Region, at: Array, mask: Mask, size: int, word: Array) -> None:
     if size < 4:
         word = word.astype(np.uint8 if size == 1 else np.uint16)
     if size == 1 or not (at & (size - 1)).any():
@@ -181,7 +182,7 @@ def _put(region: Region, at: np.ndarray, mask: Mask, size: int, word: np.ndarray
         _assign(region.by_size[1], at + byte, mask, split[..., byte])
 
 
-def _assign(data: np.ndarray, index: np.ndarray, mask: Mask, values: np.ndarray) -> None:
+def _assign(data: Array, index: Array, mask: Mask, values: Array) -> None:
     if mask is None:
         data[index] = values
     else:
@@ -193,11 +194,11 @@ def atomic(
     held: Instruction,
     parts: Sequence[Part],
     size: int,
-    change: Callable[..., np.ndarray],
-    operands: Sequence[np.ndarray],
+    change: Callable[..., Array],
+    operands: Sequence[Array],
     kind: np.dtype[Any],
     adds: bool,
-) -> np.ndarray:
+) -> Array:
     """Read, ``change(old, *operands)``, write, one lane after another; returns what was read, 0 in lanes left out.
 
     Arrays of ``kind``, possibly with a last axis of packed elements. ``adds``: the change is ``old + operand`` and its
@@ -235,7 +236,7 @@ def atomic(
     return before
 
 
-def _turns(index: np.ndarray) -> list[np.ndarray]:
+def _turns(index: Array) -> list[Array]:
     """Lanes in turns, so that no turn holds one place twice and each place sees its lanes in order."""
     order = np.argsort(index, kind="stable")
     ordered = index[order]

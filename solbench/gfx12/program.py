@@ -125,8 +125,8 @@ def load(code: bytes, text: str | None, kernel: str, where: str) -> Program:
     if rsrc1 >> 12 & 0xFF != _MODE:
         raise UnsupportedError(f"{where}: kernel {kernel!r} rounds otherwise than to nearest, or flushes denormals")
     return Program(
-        found, blake3(code).hexdigest(), properties, rsrc2, preloaded, tuple(instructions), numbers[found.descriptor.entry], _segments(held, where),
-        tuple(_relocations(held, where)), where,
+        found, blake3(code).hexdigest(), properties, rsrc2, preloaded, tuple(instructions),
+        numbers[found.descriptor.entry], _segments(held, where), tuple(_relocations(held, where)), where,
     )  # fmt: skip
 
 

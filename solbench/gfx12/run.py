@@ -15,11 +15,13 @@ from solbench.gfx12.barriers import Barriers
 from solbench.gfx12.blocks import Stopped, blocks
 from solbench.gfx12.counts import Counts, counted
 from solbench.gfx12.findings import Collector, Finding, place_of
+from solbench.gfx12.integers import Array
 from solbench.gfx12.launch import Launch
 from solbench.gfx12.program import Program
 from solbench.gfx12.report import Report
-from solbench.gfx12.schedule import Budget, Limit, lock_step
+from solbench.gfx12.schedule import Budget, Limit, run_batch
 from solbench.gfx12.state import LANES, State
+from solbench.gfx12.waits import Waits
 
 # Waves of a batch, where the caller leaves it open: enough that numpy's cost of a call is small beside the lanes'.
 BATCH_WAVES: Final = 192
@@ -76,7 +78,7 @@ def run(program: Program, launch: Launch, arena: Arena, options: Options) -> Out
     """
     launching.check(program, launch)
     collector = Collector()
-    held, entry = blocks(program, options.strict_waits)
+    held, _ = blocks(program, options.strict_waits)
     budget = Budget(options.max_instructions, time.monotonic() + options.deadline_s, np.zeros(len(held), np.int64))
     unsupported, ended = None, None
     counts: dict[str, int] = {}
@@ -104,21 +106,23 @@ def _batches(
     image = _image(program, arena)
     users = launching.user_registers(program, arena, launch)
     at_once = options.groups or max(1, BATCH_WAVES // launch.waves)
+    draws = np.random.default_rng(options.seed) if options.order == "permuted" else None
     m: State | None = None
     for first in range(0, launch.groups, at_once):
         groups = min(at_once, launch.groups - first)
         if m is None or m.waves != groups * launch.waves:
             m = _state(program, launch, arena, groups, report, image)
+        m.waits = Waits(m.waves, len(m.vectors)) if options.strict_waits else None
         _fill(m, options.poison)
         m.first_group = first
         m.barriers = Barriers(groups, launch.waves)
         launching.start(program, launch, users, first, m.vectors, m.scalars)
-        lock_step(m, program, held, entry, budget, options.seed)
+        run_batch(m, program, held, entry, budget, draws, options.seed)
 
 
 def _image(program: Program, arena: Arena) -> int:
     size = max((s.address + len(s.content) for s in program.segments), default=0)
-    data = np.zeros(-(-size // 16) * 16, np.uint8)
+    data: Array = np.zeros(-(-size // 16) * 16, np.uint8)
     for segment in program.segments:
         data[segment.address : segment.address + len(segment.content)] = np.frombuffer(segment.content, np.uint8)
     storage = arena.image(program.digest, data, not any(s.writable for s in program.segments))

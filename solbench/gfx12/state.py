@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from solbench.gfx12.integers import Array
 from solbench.gfx12.operands import EXEC, SCALARS
 
 if TYPE_CHECKING:
@@ -50,9 +51,9 @@ class State:
     image              address of the code object
     """
 
-    vectors: np.ndarray
-    scalars: np.ndarray
-    group: np.ndarray
+    vectors: Array
+    scalars: Array
+    group: Array
     first_group: int
     waves_per_group: int
     arena: Arena
@@ -65,9 +66,9 @@ class State:
     waits: Waits | None = None
     selected: Any = None
     full: bool = True
-    _mask: np.ndarray | None = None
-    scc: np.ndarray = field(init=False)
-    overflow: np.ndarray = field(init=False)
+    _mask: Array | None = None
+    scc: Array = field(init=False)
+    overflow: Array = field(init=False)
 
     def __post_init__(self) -> None:
         registers, waves, _ = self.vectors.shape
@@ -99,14 +100,14 @@ class State:
         self.full = bool((execs == FULL).all())
 
     @property
-    def mask(self) -> np.ndarray:
+    def mask(self) -> Array:
         """Lanes that are on: bool (selected waves, 32)."""
         if self._mask is None:
             self._mask = self.mask_of(EXEC)
         return self._mask
 
     @contextlib.contextmanager
-    def narrowed(self, lanes: np.ndarray) -> Iterator[None]:
+    def narrowed(self, lanes: Array) -> Iterator[None]:
         """Write only ``lanes`` (bool, selected waves x 32), a part of those that are on."""
         full, mask = self.full, self._mask
         self.full, self._mask = False, lanes
@@ -115,7 +116,7 @@ class State:
         finally:
             self.full, self._mask = full, mask
 
-    def mask_of(self, register: int) -> np.ndarray:
+    def mask_of(self, register: int) -> Array:
         """A scalar register as one bool a lane of the selected waves."""
         held = self.row_bytes[register]
         if self.selected is not None:
@@ -130,7 +131,7 @@ class State:
             raise Unsupported("waves with different modes at one instruction")
         return bool(held[0])
 
-    def numbers(self) -> np.ndarray:
+    def numbers(self) -> Array:
         """Numbers of the selected waves within the batch."""
         if self.selected is None:
             return np.arange(self.waves)
@@ -139,7 +140,7 @@ class State:
         return np.asarray(self.selected)
 
 
-def bits_of(mask: np.ndarray) -> np.ndarray:
+def bits_of(mask: Array) -> Array:
     """One uint32 a wave out of bool (waves, 32)."""
     return np.packbits(mask, axis=1, bitorder="little").view(np.uint32)[:, 0]
 
