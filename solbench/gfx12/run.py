@@ -1,0 +1,166 @@
+"""Run a program over a launch: what it does to memory, and what is wrong with it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from solbench.gfx12 import launch as launching
+from solbench.gfx12 import memory
+from solbench.gfx12.arena import Arena
+from solbench.gfx12.barriers import Barriers
+from solbench.gfx12.blocks import Stopped, blocks
+from solbench.gfx12.counts import Counts, counted
+from solbench.gfx12.findings import Collector, Finding, place_of
+from solbench.gfx12.integers import Array
+from solbench.gfx12.launch import Launch
+from solbench.gfx12.program import Program
+from solbench.gfx12.report import Report
+from solbench.gfx12.schedule import Budget, Limit, run_batch
+from solbench.gfx12.state import LANES, State
+from solbench.gfx12.waits import Waits
+
+# Waves of a batch, where the caller leaves it open: enough that numpy's cost of a call is small beside the lanes'.
+BATCH_WAVES: Final = 192
+POISON: Final = {"zero": 0, "nan": 0x7FC00BAD, "ones": 0xFFFFFFFF}
+MAX_REGISTERS: Final = 256
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to run.
+
+    order             ``lockstep``: waves at the same instruction run as one; ``permuted``: one wave of each group at a
+                      time, in an order that ``seed`` draws
+    groups            work-groups at once; 0 leaves it open
+    poison            what registers, LDS and scratch hold at the start: ``zero``, ``nan`` or ``ones``
+    strict_waits      results of loads reach their registers only when they are waited for
+    races             find accesses that nothing orders
+    max_instructions  wave-instructions
+    deadline_s        seconds from the start of the run
+    """
+
+    order: str = "lockstep"
+    seed: int = 0
+    groups: int = 0
+    poison: str = "zero"
+    strict_waits: bool = False
+    races: bool = False
+    max_instructions: int = 1 << 62
+    deadline_s: float = 600.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run went. ``unsupported``: mnemonic, address and reason of an instruction that cannot be emulated;
+    ``ended``: the limit that ended it. With either of them, findings and counts are those up to there."""
+
+    findings: tuple[Finding, ...]
+    unsupported: tuple[str, int, str] | None
+    ended: str | None
+    counts: Counts
+    instructions: int
+
+    @property
+    def clean(self) -> bool:
+        """Whether the whole launch ran, and nothing was found."""
+        return not self.findings and self.unsupported is None and self.ended is None
+
+
+def run(program: Program, launch: Launch, arena: Arena, options: Options) -> Outcome:
+    """Run all groups of a launch; memory is changed in place.
+
+    :class:`~solbench.errors.InputError` for a launch that does not fit the kernel,
+    :class:`~solbench.errors.UnsupportedError` for a kernel that needs what is not emulated.
+    """
+    launching.check(program, launch)
+    collector = Collector()
+    held, _ = blocks(program, options.strict_waits)
+    budget = Budget(options.max_instructions, time.monotonic() + options.deadline_s, np.zeros(len(held), np.int64))
+    unsupported, ended = None, None
+    counts: dict[str, int] = {}
+    try:
+        with np.errstate(all="ignore"):
+            _batches(program, launch, arena, options, Report(launch.grid, collector), budget, counts)
+    except Limit as limit:
+        ended = str(limit)
+    except Stopped as stopped:
+        place = place_of(stopped.held)
+        unsupported = (place.mnemonic, place.address, stopped.reason)
+    return Outcome(collector.all(), unsupported, ended, counted(program, held, budget.executed, counts), budget.used)
+
+
+def _batches(
+    program: Program,
+    launch: Launch,
+    arena: Arena,
+    options: Options,
+    report: Report,
+    budget: Budget,
+    counts: dict[str, int],
+) -> None:
+    held, entry = blocks(program, options.strict_waits)
+    image = _image(program, arena)
+    users = launching.user_registers(program, arena, launch)
+    at_once = options.groups or max(1, BATCH_WAVES // launch.waves)
+    draws = np.random.default_rng(options.seed) if options.order == "permuted" else None
+    m: State | None = None
+    for first in range(0, launch.groups, at_once):
+        groups = min(at_once, launch.groups - first)
+        if m is None or m.waves != groups * launch.waves:
+            m = _state(program, launch, arena, groups, report, image)
+        m.waits = Waits(m.waves, len(m.vectors)) if options.strict_waits else None
+        _fill(m, options.poison)
+        m.first_group = first
+        m.barriers = Barriers(groups, launch.waves)
+        launching.start(program, launch, users, first, m.vectors, m.scalars)
+        run_batch(m, program, held, entry, budget, draws, options.seed)
+
+
+def _image(program: Program, arena: Arena) -> int:
+    size = max((s.address + len(s.content) for s in program.segments), default=0)
+    data: Array = np.zeros(-(-size // 16) * 16, np.uint8)
+    for segment in program.segments:
+        data[segment.address : segment.address + len(segment.content)] = np.frombuffer(segment.content, np.uint8)
+    storage = arena.image(program.digest, data, not any(s.writable for s in program.segments))
+    if storage.data is data:
+        for relocation in program.relocations:
+            data[relocation.place : relocation.place + 8] = np.frombuffer(
+                (storage.address + relocation.value).to_bytes(8, "little"), np.uint8
+            )
+    return storage.address
+
+
+def _state(program: Program, launch: Launch, arena: Arena, groups: int, report: Report, image: int) -> State:
+    waves = groups * launch.waves
+    registers = min(MAX_REGISTERS, program.kernel.descriptor.vgpr_steps * 8)
+    lds = program.kernel.lds_bytes + launch.dynamic_lds_bytes
+    stride = -(-lds // 16) * 16
+    words = -(-program.kernel.scratch_bytes // 16) * 4
+    return State(
+        np.empty((registers, waves, LANES), np.uint32),
+        np.empty((128, waves), np.uint32),
+        np.repeat(np.arange(groups, dtype=np.int64), launch.waves),
+        0,
+        launch.waves,
+        arena,
+        memory.Local(memory.views(np.empty(groups * stride, np.uint8)), lds, stride),
+        memory.Scratch(memory.views(np.empty(words * waves * LANES * 4, np.uint8)), words * 4, waves * LANES),
+        report,
+        Barriers(groups, launch.waves),
+        image,
+    )
+
+
+def _fill(m: State, poison: str) -> None:
+    """What nothing has written yet."""
+    value = np.uint32(POISON[poison])
+    m.vectors[...] = value
+    m.scalars[...] = value
+    m.lds.by_size[4][...] = value
+    m.scratch.by_size[4][...] = value
+    m.scc[:] = False
+    m.overflow[:] = False
