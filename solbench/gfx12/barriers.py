@@ -25,7 +25,6 @@ class Barriers:
         if m.count == self.whole and not self.arrived.any() and m.selected is None:
             self.awaited[:] = (self.passed + 1)[m.group]
             self.passed += 1
-            self._released(m, None)
             return np.arange(m.count) % m.waves_per_group == 0
         waves = m.numbers()
         groups = m.group[waves]
@@ -33,7 +32,7 @@ class Barriers:
         first[1:] &= groups[1:] != groups[:-1]
         self.awaited[waves] = self.passed[groups] + 1
         np.add.at(self.arrived, groups, 1)
-        self._complete(m)
+        self._complete()
         return first
 
     def wait(self, m: State, after: int) -> Any:
@@ -53,15 +52,10 @@ class Barriers:
     def ended(self, m: State, waves: Array) -> None:
         """These waves ended: the others of their groups wait for them no longer."""
         np.subtract.at(self.alive, m.group[waves], 1)
-        self._complete(m)
+        self._complete()
 
-    def _complete(self, m: State) -> None:
+    def _complete(self) -> None:
         complete = (self.arrived > 0) & (self.arrived >= self.alive)
         if complete.any():
             self.passed[complete] += 1
             self.arrived[complete] = 0
-            self._released(m, complete)
-
-    def _released(self, m: State, groups: Array | None) -> None:
-        if m.hooks is not None:
-            m.hooks.barrier(m, groups)

@@ -89,8 +89,6 @@ def checked(m: State, held: Instruction, part: Part, size: int, what: str) -> tu
     if what != "load" and region.read_only and (mask is None or mask.any()):
         m.report.read_only(m, held, region, offset, mask, size)
         return offset, mask, False
-    if m.hooks is not None:
-        m.hooks.access(m, held, region, offset, mask, size, what)
     return offset, mask, True
 
 
@@ -101,6 +99,8 @@ def load(m: State, held: Instruction, parts: Sequence[Part], size: int, signed: 
         offset, mask, any_lane = checked(m, held, part, size, "load")
         if not any_lane:
             continue
+        if m.races is not None:
+            m.races.load(m, held, part[0], offset, mask, size)
         read = _gather(m, part[0], offset, size, signed)
         if words is None:
             words = read if mask is None else [np.where(mask, word, np.uint32(0)) for word in read]
@@ -146,8 +146,22 @@ def store(m: State, held: Instruction, parts: Sequence[Part], size: int, words: 
     """Write ``size`` bytes a lane; of two lanes of one wave at the same place the higher one's stay."""
     for part in parts:
         offset, mask, any_lane = checked(m, held, part, size, "store")
-        if any_lane:
-            _scatter(m, part[0], offset, mask, size, words)
+        if not any_lane:
+            continue
+        before = m.races.before_store(m, held, part[0], offset, mask, size) if m.races is not None else None
+        _scatter(m, part[0], offset, mask, size, words)
+        if before is not None and m.races is not None:
+            m.races.after_store(m, held, part[0], before, _written(m, mask, size, words, before[0].shadow.grain))
+
+
+def _written(m: State, mask: Mask, size: int, words: Sequence[Array], grain: int) -> Array:
+    """What lanes wrote, one value a grain in the order of lanes."""
+    shape = (m.count, LANES)
+    joined = np.stack([np.broadcast_to(word, shape) for word in words], -1)
+    chosen = joined.reshape(-1, len(words)) if mask is None else joined[np.broadcast_to(mask, shape)]
+    if grain == 4:
+        return chosen.reshape(-1)
+    return np.ascontiguousarray(chosen).view(np.uint8)[:, :size].reshape(-1)
 
 
 def _scatter(m: State, region: Region, offset: Array, mask: Mask, size: int, words: Sequence[Array]) -> None:
@@ -218,6 +232,8 @@ def atomic(
         if wrong.any():
             m.report.misaligned(m, held, region, offset, wrong, size)
             mask = ~wrong if mask is None else mask & ~wrong
+        if m.races is not None:
+            m.races.atomic(m, held, region, offset, mask, size)
         data = region.by_size[size].view(kind).reshape(-1, *inner)
         lanes = np.flatnonzero(np.broadcast_to(True if mask is None else mask, shape))
         if not lanes.size:

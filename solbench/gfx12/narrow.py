@@ -50,7 +50,7 @@ def narrow(x: Array, kind: str, saturate: bool = False, noise: Array | None = No
     fraction_bits, lowest, largest, nan, overflow = _FORMATS[kind]
     x = np.asarray(x)
     magnitude = np.abs(x.astype(F64))
-    exponents = np.maximum(np.frexp(magnitude)[1] - 1, lowest)
+    exponents = np.maximum(np.where(magnitude == 0, lowest, np.frexp(magnitude)[1] - 1), lowest)
     steps = np.ldexp(np.where(np.isfinite(magnitude), magnitude, 0.0), fraction_bits - exponents)
     if noise is None:
         steps = np.rint(steps)

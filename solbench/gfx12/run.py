@@ -18,6 +18,7 @@ from solbench.gfx12.findings import Collector, Finding, place_of
 from solbench.gfx12.integers import Array
 from solbench.gfx12.launch import Launch
 from solbench.gfx12.program import Program
+from solbench.gfx12.races import Races
 from solbench.gfx12.report import Report
 from solbench.gfx12.schedule import Budget, Limit, run_batch
 from solbench.gfx12.state import LANES, State
@@ -107,11 +108,15 @@ def _batches(
     users = launching.user_registers(program, arena, launch)
     at_once = options.groups or max(1, BATCH_WAVES // launch.waves)
     draws = np.random.default_rng(options.seed) if options.order == "permuted" else None
+    races = Races(launch.groups, launch.waves) if options.races else None
     m: State | None = None
     for first in range(0, launch.groups, at_once):
         groups = min(at_once, launch.groups - first)
         if m is None or m.waves != groups * launch.waves:
             m = _state(program, launch, arena, groups, report, image)
+        m.races = races
+        if races is not None:
+            races.start_batch()
         m.waits = Waits(m.waves, len(m.vectors)) if options.strict_waits else None
         _fill(m, options.poison)
         m.first_group = first

@@ -71,7 +71,7 @@ def load(m: State, held: Instruction, address: Array, inside: Any, size: int, si
     """``size`` bytes a wave as uint32 words (waves,); ``inside``: waves whose buffer covers them, None for all."""
     first = int(address[0])
     storage = m.arena.at(first >> 32)
-    if m.hooks is None and inside is None and storage is not None and (address == first).all():
+    if m.races is None and inside is None and storage is not None and (address == first).all():
         low = first & 0xFFFFFFFF
         if size >= 4 and low + size <= storage.size:
             found = storage.by_size[4][low >> 2 : (low + size) >> 2]

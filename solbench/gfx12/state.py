@@ -19,8 +19,8 @@ from solbench.gfx12.operands import EXEC, SCALARS
 if TYPE_CHECKING:
     from solbench.gfx12.arena import Arena
     from solbench.gfx12.barriers import Barriers
-    from solbench.gfx12.hooks import Hooks
     from solbench.gfx12.memory import Local, Scratch
+    from solbench.gfx12.races import Races
     from solbench.gfx12.report import Report
     from solbench.gfx12.waits import Waits
 
@@ -62,7 +62,7 @@ class State:
     report: Report
     barriers: Barriers
     image: int
-    hooks: Hooks | None = None
+    races: Races | None = None
     waits: Waits | None = None
     selected: Any = None
     full: bool = True

@@ -82,7 +82,7 @@ class Waits:
         entries = self.open.get(counter)
         if not entries or (counter == _SCALAR and most):
             return
-        limit = np.full(self.waves, -1, np.int64)
+        limit: Array = np.full(self.waves, -1, np.int64)
         waves = m.numbers()
         limit[waves] = self.issued[counter][waves] - most
         left: list[Entry] = []
@@ -117,7 +117,7 @@ class Waits:
         waves = m.numbers()
         places = np.array([number + (self.registers if kind == "s" else 0) for kind, number in registers])
         early = self.pending[places[:, None], waves] > 0
-        for row in np.flatnonzero(early.any(axis=1)):
+        for row in np.flatnonzero(early.any(axis=1)).tolist():
             m.report.waves(m, held, "missing wait", waves[early[row]], names[row])
 
 
