@@ -61,7 +61,7 @@ class EmulatedCard(Host):
 
     def native(self, config: Mapping[str, Any], views: Views) -> Callable[..., Any]:
         """``prepare`` of a HIP candidate: its host code over our runtime, its kernels on the emulated card."""
-        from solbench.code.hip import HipCode, HipUnit
+        from solbench.code.hip_code import HipCode, HipUnit
         from solbench.gfx12.hip_launch import HipHost
 
         folder = Path(config["folder"])

@@ -299,7 +299,7 @@ def hip_files(solution: Solution, timeout_s: float) -> dict[str, bytes]:
     """What a worker needs of a HIP candidate for the emulated card: its host code as a library over our runtime, and
     device code with the compiler's text. Failures as of :func:`solbench.code.hip.compile_hip`."""
     from solbench.code.hip import compile_hip
-    from solbench.gfx12.hip_launch import host_library
+    from solbench.gfx12.hip_library import host_library
     from solbench.gfx12.triton_launch import ARCH
 
     built = compile_hip(solution, ARCH, timeout_s)
