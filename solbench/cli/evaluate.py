@@ -102,7 +102,7 @@ def evaluate(
     Exit code: 0 all workloads passed, 1 one did not, 2 bad input, 3 no sandbox or card can be had, or the traces cannot
     be written, 4 the target is not here.
     """
-    from solbench.cli import printable
+    from solbench.cli import emulated_table, printable
     from solbench.cli.evaluate_table import floor_lines, row, table
     from solbench.corpus.load import find_problems, load_solution
     from solbench.evaluate.evaluation import evaluate as run
@@ -141,11 +141,16 @@ def evaluate(
         timed = any(trace.timing is not None for trace in traces)
         floors = session.floors() if timed else {}
     floor_s = min((floor["event_s"] for floor in floors.values()), default=0.0)
-    rows = [row(*scored) for scored in zip(traces, *_scores(found, chosen, traces, floor_s, target, say))]
+    scores, bounds = _scores(found, chosen, traces, floor_s, target, say)
+    if emulated:
+        rows = [emulated_table.row(trace.as_dict(), bound) for trace, bound in zip(traces, bounds)]
+    else:
+        rows = [row(*scored) for scored in zip(traces, scores, bounds)]
     if as_json:
         click.echo(json.dumps(rows, indent=2))
     else:
-        for line in [*table(found, candidate.name, rows), *floor_lines(floors)]:
+        shown = emulated_table.table if emulated else table
+        for line in [*shown(found, candidate.name, rows), *floor_lines(floors)]:
             click.echo(printable(line))
     if trace_output is not None:  # last: what cannot be written is on the screen
         lines = [json.dumps(trace.as_dict(), ensure_ascii=False) + "\n" for trace in traces]
@@ -195,7 +200,8 @@ def _scores(
     scores, bounds = [], []
     for trace in traces:
         bound: dict[str, Any] | str = reason
-        if machine is not None and trace.timing is not None:
+        emulated = trace.emulation is not None and trace.emulation.instances[0].executed is not None
+        if machine is not None and (trace.timing is not None or emulated):
             say(f"{trace.workload}: bound")
             bound = bounds_for(problem, by_uuid[trace.workload], machine)
         known = bound if isinstance(bound, dict) else None

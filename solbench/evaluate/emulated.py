@@ -143,7 +143,7 @@ class _Emulated:
         for instance in wanted:
             if self.plan.quick and case.rounds:
                 break  # the whole of it was run
-            size = "whole" if instance.note is None else f"reduced: {instance.note}"
+            size = instance.note or "whole"
             self.progress(f"{case.workload.uuid} {size}")
             failed = self._attempt(case, instance, memory, last=instance is wanted[-1])
             if failed is not None:
