@@ -120,16 +120,14 @@ def test_scale_multiplies_by_one_of_three_powers(kind: str, power: int) -> None:
 
 
 def test_a_double_rounding_would_show() -> None:
-    # 1 + 2**-24 + 2**-60 is above the midpoint of 1 and its successor; float64 alone drops the last term.
-    a, b, c = (np.array([x], np.float32) for x in (2.0**-30, 2.0**-30, 1.0))
-    middle = np.array([1 + 2.0**-23], np.float32)
-    assert OPS["v_fma_f32"].apply(a, b, c)[0] == 1
-    x = np.array([1.0 + 2.0**-12], np.float32)
-    y = np.array([2.0**-24 * (1 - 2.0**-12)], np.float32)
-    z = np.array([1.0], np.float32)
-    exact = ef.fma("f32", float(x[0]), float(y[0]), 1.0).value
-    assert OPS["v_fma_f32"].apply(x, y, z)[0] == exact
-    assert middle[0] > 1
+    # 1 + 2**-23 + 2**-24 - 2**-70 lies below the midpoint of two float32, and float64 rounds it to that midpoint.
+    x, y, z = (np.array([v], np.float32) for v in (2.0**-24 * (1 - 2.0**-23), 1 + 2.0**-23, 1 + 2.0**-23))
+    assert np.float32(np.float64(x[0]) * np.float64(y[0]) + np.float64(z[0])) == np.float32(1 + 2.0**-22)
+    assert OPS["v_fma_f32"].apply(x, y, z)[0] == np.float32(1 + 2.0**-23)
+    # The same of float16 by way of float32.
+    x, y, z = (np.array([v], np.float16) for v in (2.0**-11 * (1 - 2.0**-10), 1 + 2.0**-10, 1 + 2.0**-10))
+    assert np.float16(np.float32(x[0]) * np.float32(y[0]) + np.float32(z[0])) == np.float16(1 + 2.0**-9)
+    assert OPS["v_fma_f16"].apply(x, y, z)[0] == np.float16(1 + 2.0**-10)
 
 
 CHECKED = {f"v_div_{part}_{kind}" for part in ("scale", "fmas") for kind in ("f32", "f64")} | {
