@@ -40,7 +40,10 @@ def test_a_scalar_operand_is_its_value_in_every_lane(name: str) -> None:
                 assert all(_same(a, b) and np.asarray(a).dtype == np.asarray(b).dtype for a, b in pairs), chosen
 
 
-@pytest.mark.parametrize("selector", [0x07060302, 0x05040100, 0x01000302, 0x03020100, 0x07050301, 0x00010203, 0x04040404])
+SELECTORS = [0x07060302, 0x05040100, 0x01000302, 0x03020100, 0x07050301, 0x00010203, 0x04040404]
+
+
+@pytest.mark.parametrize("selector", SELECTORS)
 def test_one_selector_for_all_lanes_permutes_like_any(selector: int) -> None:
     high, low = operands(("b32", "b32"), 64, selector)
     chosen = np.full(64, selector, np.uint32)
