@@ -31,6 +31,21 @@ class Storages:
     def __init__(self, arena: Arena) -> None:
         self.arena = arena
         self._held: dict[tuple[int, int], _Held] = {}
+        # By host address; the values keep the memory from being used for something else.
+        self._protected: dict[int, Any] = {}
+        self._unwritten: dict[int, Any] = {}
+
+    def protect(self, tensor: torch.Tensor) -> None:
+        """A kernel that writes to this tensor's storage does what it must not."""
+        self._protected[tensor.untyped_storage().data_ptr()] = tensor
+
+    def unwritten(self, tensor: torch.Tensor) -> None:
+        """Nothing wrote the values of this tensor yet: it is new memory."""
+        self._unwritten[tensor.untyped_storage().data_ptr()] = tensor
+
+    def written(self, tensor: torch.Tensor) -> None:
+        """Host code wrote to this tensor: all of its storage counts as written."""
+        self._unwritten.pop(tensor.untyped_storage().data_ptr(), None)
 
     def address(self, tensor: torch.Tensor, name: str) -> int:
         """Device address of a tensor's first element; 0 of a tensor without elements. ``name``: for findings."""
@@ -49,6 +64,7 @@ class Storages:
         """Host address of ``size`` new bytes, for host code that asks the runtime for memory."""
         data = np.zeros(size, np.uint8)
         host = int(data.ctypes.data)
+        self._unwritten[host] = data
         self._place(host, size, data, data, name)
         return host
 
@@ -75,6 +91,6 @@ class Storages:
         raise InputError(name, f"{size} bytes at {host:#x} are in no tensor and no memory of the runtime")
 
     def _place(self, host: int, size: int, data: np.ndarray[Any, np.dtype[np.uint8]], owner: Any, name: str) -> int:
-        device = self.arena.add(name, data)
+        device = self.arena.add(name, data, read_only=host in self._protected, initialised=host not in self._unwritten)
         self._held[host, size] = _Held(name, host, size, device, data, owner)
         return device

@@ -85,7 +85,7 @@ def launching(options: Options | None = None, *, configuration: str | None = Non
             mock.patch.multiple(torch.cuda, **torch_answers(card)),
             mock.patch.object(torch.Tensor, "data_ptr", pointer),
             mock.patch.object(Autotuner, "run", _tune),
-            _on_host(),
+            _on_host(launches.storages),
         ):
             yield launches
     finally:
@@ -218,12 +218,17 @@ def _tune(self: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 @contextlib.contextmanager
-def _on_host() -> Iterator[None]:
-    """Whatever device host code names for a tensor, it is the host; a tensor says that it is on a card."""
+def _on_host(storages: Storages) -> Iterator[None]:
+    """Whatever device host code names for a tensor, it is the host; a tensor says that it is on a card. What
+    ``torch.empty`` and its like give counts as unwritten until host code or a kernel writes to it."""
     import torch
     from torch.overrides import TorchFunctionMode
 
     on_card = torch.Tensor.is_cuda.__get__  # type: ignore[attr-defined]
+    new = (torch.empty, torch.empty_like, torch.empty_strided, torch.Tensor.new_empty, torch.Tensor.new_empty_strided)
+
+    def writes(name: str) -> bool:
+        return (name.endswith("_") and not name.endswith("__")) or name.startswith(("__set", "__i")) or name == "numpy"
 
     def is_device(value: Any) -> bool:
         return isinstance(value, torch.device) or (
@@ -241,7 +246,16 @@ def _on_host() -> Iterator[None]:
                 return args[0]
             if func is torch.Tensor.to:
                 args = tuple("cpu" if is_device(value) else value for value in args)
-            return func(*args, **named)
+            if args and isinstance(args[0], torch.Tensor) and writes(getattr(func, "__name__", "")):
+                storages.written(args[0])
+            outs = named.get("out")
+            for out in outs if isinstance(outs, (tuple, list)) else [outs]:
+                if isinstance(out, torch.Tensor):
+                    storages.written(out)
+            result = func(*args, **named)
+            if func in new:
+                storages.unwritten(result)
+            return result
 
     with OnHost():
         yield

@@ -1,5 +1,5 @@
-// Kernels with one fault each, and their twins without it: RIGHT chooses. A line that ends with FAULT and a name is where
-// the emulator is expected to find it. Each kernel runs in several work-groups of two waves unless its launch says else.
+// Kernels with one fault each, and their twins without it: RIGHT chooses. A line that ends with FAULT and a name is
+// where the emulator is to find it. Each kernel runs in several groups of two waves unless its launch says else.
 
 #include <hip/hip_runtime.h>
 
@@ -19,7 +19,7 @@ __global__ void load_past_end(const float* x, float* y, int n) {
   if (i >= n) return;
   float next = 0;
   if (!RIGHT || i + 1 < n) next = x[i + 1];  // FAULT load_past_end
-  y[i] = x[i] + next;
+  y[i] = next;
 }
 
 template <bool RIGHT>
