@@ -13,13 +13,17 @@ steps, fmas, fixup) a correctly rounded division for every pair of operands, whi
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Final
+
 import numpy as np
 
 from solbench.gfx12.floats import exponent, fma_exact, fma_f32, fma_f64, ldexp, negative, quiet, sum_to_odd
-from solbench.gfx12.integers import F32, F64, I32, Array
+from solbench.gfx12.integers import F16, F32, F64, I32, Array
 
 
 def _scale(value: Array, denominator: Array, numerator: Array, step: int, near: int, tiny: int) -> tuple[Array, Array]:
+    """The cases of the guide for operands that are not zero."""
     value, denominator, numerator = np.broadcast_arrays(value, denominator, numerator)
     dtype = value.dtype.type
     smallest = np.finfo(dtype).tiny
@@ -27,7 +31,6 @@ def _scale(value: Array, denominator: Array, numerator: Array, step: int, near: 
     # Quotients by exponent would do; the division itself says it exactly, but for f64, whose own result is denormal.
     quotient = np.abs(numerator.astype(F64) / denominator.astype(F64))
     reciprocal = np.abs(1.0 / denominator.astype(F64))
-    zero = (numerator == 0) | (denominator == 0)
     large = field_n - field_d >= near
     low_denominator = field_d == 0
     low_reciprocal = (reciprocal < smallest) & (reciprocal > 0)
@@ -35,7 +38,6 @@ def _scale(value: Array, denominator: Array, numerator: Array, step: int, near: 
     is_denominator, is_numerator = value == denominator, value == numerator
     up, down = ldexp(value, I32(step)), ldexp(value, I32(-step))
     cases = [
-        (zero, np.full_like(value, np.nan), False),
         (large, np.where(is_denominator, up, value), True),
         (low_denominator, up, False),
         (low_reciprocal & low_quotient, np.where(is_denominator, down, value), True),
@@ -49,14 +51,39 @@ def _scale(value: Array, denominator: Array, numerator: Array, step: int, near: 
     return result, flag
 
 
+def _only(special: Array, function: Callable[..., Array], result: Array, operands: tuple[Array, ...]) -> Array:
+    """``result`` with the places that are ``special`` replaced by ``function`` of the operands there."""
+    if special.any():
+        result = np.array(np.broadcast_to(result, special.shape))
+        result[special] = function(*(np.broadcast_to(x, special.shape)[special] for x in operands))
+    return result
+
+
+def _scaled(value: Array, denominator: Array, numerator: Array, step: int, near: int, tiny: int) -> tuple[Array, Array]:
+    """:func:`_scale` where an operand or the quotient comes near the ends of the range, ``value`` elsewhere."""
+    field_n, field_d = exponent(numerator), exponent(denominator)
+    top = 2 * I32(np.finfo(np.asarray(value).dtype).maxexp) - I32(1)
+    between = field_n - field_d
+    # Normal operands, a normal reciprocal and quotient: none of the cases of _scale holds.
+    plain = (field_n > tiny) & (field_n < top) & (field_d > 0) & (field_d < top - 2) & (between < near)
+    zero = (numerator == 0) | (denominator == 0)
+    special = ~(plain & (between > 2 - top // 2)) & ~zero
+    value = np.where(zero, np.asarray(value).dtype.type(np.nan), value)
+    flag = np.zeros(special.shape, bool)
+    if special.any():
+        v, d, n = (np.broadcast_to(x, special.shape)[special] for x in (value, denominator, numerator))
+        value[special], flag[special] = _scale(v, d, n, step, near, tiny)
+    return value, flag
+
+
 def scale_f32(value: Array, denominator: Array, numerator: Array) -> tuple[Array, Array]:
     """V_DIV_SCALE_F32: ``value`` (one of the other two) scaled by 2**0, 2**64 or 2**-64, and whether FMAS undoes it."""
-    return _scale(value, denominator, numerator, 64, 96, 23)
+    return _scaled(value, denominator, numerator, 64, 96, 23)
 
 
 def scale_f64(value: Array, denominator: Array, numerator: Array) -> tuple[Array, Array]:
     """V_DIV_SCALE_F64: as :func:`scale_f32` with 2**128."""
-    return _scale(value, denominator, numerator, 128, 768, 53)
+    return _scaled(value, denominator, numerator, 128, 768, 53)
 
 
 def fmas_f32(a: Array, b: Array, c: Array, scaled: Array) -> Array:
@@ -84,20 +111,31 @@ def fmas_f64(a: Array, b: Array, c: Array, scaled: Array) -> Array:
 
 def fixup(quotient: Array, denominator: Array, numerator: Array) -> Array:
     """V_DIV_FIXUP_*: the quotient with its sign, or the special value the operands ask for, in their dtype."""
-    quotient, denominator, numerator = np.broadcast_arrays(quotient, denominator, numerator)
+    field_n, field_d = exponent(numerator), exponent(denominator)
+    top = 2 * I32(np.finfo(np.asarray(quotient).dtype).maxexp) - I32(1)
+    zero = np.asarray(numerator) == 0
+    quotient = np.where(zero, np.asarray(quotient).dtype.type(0), quotient)
+    plain = (zero | (field_n > 0)) & (field_n < top) & (field_d > 0) & (field_d < top) & ~np.isnan(quotient)
+    special = ~(plain & (zero | (field_n - field_d >= _DEEP[quotient.dtype.itemsize])))
+    result = np.copysign(quotient, np.where(negative(denominator) != negative(numerator), F16(-1), F16(1)))
+    return _only(special, _fixup, result, (quotient, denominator, numerator))
+
+
+# A quotient more than this many powers of two below 1 rounds to zero, by the size of the format.
+_DEEP: Final = {2: -10000, 4: -150, 8: -1075}
+
+
+def _fixup(quotient: Array, denominator: Array, numerator: Array) -> Array:
     dtype = quotient.dtype.type
     flip = negative(denominator) != negative(numerator)
-    # A quotient more than this many powers of two below 1 rounds to zero.
-    deep = {2: -10000, 4: -150, 8: -1075}[quotient.dtype.itemsize]
-    infinite = np.isinf(denominator), np.isinf(numerator)
-    invalid = ((denominator == 0) & (numerator == 0)) | (infinite[0] & infinite[1])
+    infinite_d, infinite_n = np.isinf(denominator), np.isinf(numerator)
     conditions = [
         np.isnan(numerator),
         np.isnan(denominator),
-        invalid,
-        (denominator == 0) | infinite[1],
-        infinite[0] | (numerator == 0),
-        exponent(numerator) - exponent(denominator) < deep,
+        ((denominator == 0) & (numerator == 0)) | (infinite_d & infinite_n),
+        (denominator == 0) | infinite_n,
+        infinite_d | (numerator == 0),
+        exponent(numerator) - exponent(denominator) < _DEEP[quotient.dtype.itemsize],
         np.isnan(quotient),
     ]
     unsigned = [np.abs(quotient), dtype(np.inf), dtype(0), dtype(0), dtype(np.inf)]

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from solbench.gfx12.floats import bf16_to_f32, f32_to_bf16, f64_to_f32_odd, sum_to_odd
+from solbench.gfx12.floats import bf16_to_f32, f32_to_bf16, f64_to_f32_odd, sum_to_odd, two_sum_error
 from solbench.gfx12.integers import F16, F32, F64, I32, I64, U32, Array, saturate, wide
 from solbench.gfx12.narrow import select_byte, widen
 
@@ -18,7 +18,15 @@ from solbench.gfx12.narrow import select_byte, widen
 def _pairs(a: Array, b: Array, c: Array) -> Array:
     """``a[0] * b[0] + a[1] * b[1] + c`` of float32-exact values as float64 rounded to odd."""
     products = np.multiply(a, b, dtype=F64)
-    return sum_to_odd(sum_to_odd(products[..., 0], products[..., 1]), np.asarray(c).astype(F64))
+    first, second = products[..., 0], products[..., 1]
+    total = first + second
+    # Of three terms the two small errors are summed first, so that a later cancellation does not show them.
+    error = two_sum_error(first, second, total)
+    c = np.asarray(c).astype(F64)
+    small = c + error
+    whole = total + small
+    rest = sum_to_odd(two_sum_error(c, error, small), two_sum_error(total, small, whole))
+    return np.where(np.isfinite(whole), sum_to_odd(whole, rest), total + c)
 
 
 def dot2_f32_f16(a: Array, b: Array, c: Array) -> Array:

@@ -44,11 +44,16 @@ def quiet(x: Array) -> Array:
     return x * x.dtype.type(1)
 
 
+def two_sum_error(a: Array, b: Array, total: Array) -> Array:
+    """What the float64 sum ``total`` of ``a`` and ``b`` misses, exactly (Knuth)."""
+    other = total - a
+    return (a - (total - other)) + (b - other)
+
+
 def sum_to_odd(a: Array, b: Array) -> Array:
     """``a + b`` in float64, rounded to odd: exact, or the neighbour whose last bit is set (Boldo, Melquiond 2008)."""
     total = a + b
-    other = total - a
-    error = (a - (total - other)) + (b - other)
+    error = two_sum_error(a, b, total)
     bits = bits_of(total).view(I64)
     inexact = (error != 0) & np.isfinite(total) & ((bits & 1) == 0)
     # Towards the error: away from zero if it has the sign of the sum, else towards zero.
@@ -56,31 +61,31 @@ def sum_to_odd(a: Array, b: Array) -> Array:
     return np.where(inexact, (bits + step).view(F64), total)
 
 
-def fma_f32(a: Array, b: Array, c: Array) -> Array:
-    """``a * b + c`` of float32, rounded once.
+def _rounded_sum(product: Array, c: Array, dtype: type, unseen: int, smallest: float) -> Array:
+    """``product + c`` in a narrower dtype, rounded once.
 
-    The product is exact in float64. Rounding the sum first to float64 and then to float32 differs from one rounding
-    only where the float64 sum lies on a float32 midpoint, or in float32's denormals; those are summed to odd.
+    Rounding first to float64 and then to ``dtype``, which keeps all but the last ``unseen`` bits of the fraction,
+    differs from one rounding only where the float64 sum lies on a midpoint of ``dtype``, or in its denormals: below
+    ``smallest``. Those are summed to odd.
     """
-    product = np.multiply(a, b, dtype=F64)
     total = np.asarray(product + c)
-    bits = total.view(U64)
-    halfway = (bits & U64(0x1FFFFFFF)) == U64(0x10000000)
-    tiny = np.abs(total) < 1.1754943508222875e-38
-    if (halfway | (tiny & (total != 0))).any():
-        return sum_to_odd(product, np.broadcast_to(c, product.shape).astype(F64)).astype(F32)
-    return total.astype(F32)
+    halfway = (total.view(U64) & U64((1 << unseen) - 1)) == U64(1 << (unseen - 1))
+    unsure = halfway | ((np.abs(total) < smallest) & (total != 0))
+    result = total.astype(dtype)
+    if unsure.any():
+        parts = (np.broadcast_to(x, total.shape)[unsure].astype(F64) for x in (product, c))
+        result[unsure] = sum_to_odd(*parts).astype(dtype)
+    return result
+
+
+def fma_f32(a: Array, b: Array, c: Array) -> Array:
+    """``a * b + c`` of float32, rounded once."""
+    return _rounded_sum(np.multiply(a, b, dtype=F64), c, F32, 29, 2.0**-126)
 
 
 def fma_f16(a: Array, b: Array, c: Array) -> Array:
     """``a * b + c`` of float16, rounded once."""
-    product = np.multiply(a, b, dtype=F64)
-    return f64_to_f16(sum_to_odd(product, np.asarray(c).astype(F64)))
-
-
-def f64_to_f16(x: Array) -> Array:
-    """float64 to float16, rounded once."""
-    return np.asarray(x).astype(F16)
+    return _rounded_sum(np.multiply(a, b, dtype=F64), c, F16, 42, 2.0**-14)
 
 
 _SPLIT = 134217729.0  # 2**27 + 1, Veltkamp
@@ -95,12 +100,8 @@ def fma_f64(a: Array, b: Array, c: Array) -> Array:
     low_a, low_b = a - high_a, b - high_b
     low = ((high_a * high_b - product) + high_a * low_b + low_a * high_b) + low_a * low_b
     small = c + low
-    other = small - c
-    small_error = (c - (small - other)) + (low - other)
     total = product + small
-    other = total - product
-    error = (product - (total - other)) + (small - other)
-    result = total + sum_to_odd(error, small_error)
+    result = total + sum_to_odd(two_sum_error(product, small, total), two_sum_error(c, low, small))
     # The transforms hold only away from the ends of the range.
     odd = ~(
         (np.abs(a) < 1e250) & (np.abs(b) < 1e250) & (np.abs(c) < 1e300) & (np.abs(product) < 1e300)
@@ -257,18 +258,24 @@ def rsq_f64(x: Array) -> Array:
     return np.reciprocal(np.sqrt(x))
 
 
+def _sin_of_part(turns: Array) -> Array:
+    return np.sin(2 * np.pi * turns)
+
+
 def sin_turns(x: Array) -> Array:
-    """Sine of ``x`` full turns, in the dtype of ``x``; NaN for infinity."""
+    """Sine of ``x`` full turns, in the dtype of ``x``; 0 at half turns, NaN for infinity."""
     x = np.asarray(x)
     wide = x.astype(F64)
-    return np.where(wide == 0, wide, np.sin(2 * np.pi * (wide - np.rint(wide)))).astype(x.dtype)
+    part = wide - np.rint(wide)
+    part = np.where(np.abs(part) > 0.25, np.copysign(0.5, part) - part, part)
+    return np.where(wide == 0, wide, _sin_of_part(part)).astype(x.dtype)
 
 
 def cos_turns(x: Array) -> Array:
-    """Cosine of ``x`` full turns, in the dtype of ``x``; NaN for infinity."""
+    """Cosine of ``x`` full turns, in the dtype of ``x``; 0 at quarter turns, NaN for infinity."""
     x = np.asarray(x)
     wide = x.astype(F64)
-    return np.cos(2 * np.pi * (wide - np.rint(wide))).astype(x.dtype)
+    return _sin_of_part(0.25 - np.abs(wide - np.rint(wide))).astype(x.dtype)
 
 
 def classes(x: Array, mask: Array) -> Array:

@@ -33,6 +33,8 @@ def _write(value: Array, lane: Array, old: Array) -> Array:
 
 def _gather(x: Array, source: Array, execute: Array, old: Array, fi: bool, bc: bool) -> Array:
     """``x`` of lane ``source``; if that is off: what it holds with ``fi``, else 0 with ``bc``, else ``old``."""
+    if source.ndim == 1 and (fi or execute.all()):
+        return _whole(x, execute)[..., source]
     source = np.broadcast_to(source, execute.shape)
     found = np.take_along_axis(_whole(x, execute), source, axis=-1)
     if fi:
@@ -42,7 +44,13 @@ def _gather(x: Array, source: Array, execute: Array, old: Array, fi: bool, bc: b
 
 
 def _choice(low: Array, high: Array) -> Array:
-    """The four bits of each lane of a row: of the 64 bits that two registers hold, lane 0 in the lowest."""
+    """The four bits of each lane of a row: of the 64 bits that two registers hold, lane 0 in the lowest.
+
+    (32,) where all waves choose the same, else (waves, 32).
+    """
+    low, high = np.asarray(low), np.asarray(high)
+    if (low == low.flat[0]).all() and (high == high.flat[0]).all():
+        low, high = low.flat[0], high.flat[0]
     word = np.where((_LANES & 8) != 0, high, low)
     return ((word >> ((_LANES & 7) * 4).astype(U32)) & U32(15)).astype(np.intp)
 

@@ -73,6 +73,12 @@ def _finish(
         write(m, word)
 
 
+def _counted(m: State) -> None:
+    """Stores count where loads do."""
+    if m.waits is not None:
+        m.waits.count(m, "ds")
+
+
 def _registers(data: Operand, count: int) -> tuple[list[tuple[int, int]], list[Writer]]:
     if data.kind != "v" or data.count != count:
         raise Unreadable(data.text)
@@ -125,6 +131,7 @@ def _store(held: Instruction, texts: Sequence[str], modifiers: Modifiers, size: 
     def step(m: State) -> None:
         words = [one(m) for one in readers]
         memory.store(m, held, _part(m, read, fixed), size, [words[0] >> shift] if shift else words)
+        _counted(m)
 
     return step
 
@@ -139,6 +146,7 @@ def _store_two(held: Instruction, texts: Sequence[str], modifiers: Modifiers, si
     def step(m: State) -> None:
         for fixed, readers in pairs:
             memory.store(m, held, _part(m, read, fixed), size, [one(m) for one in readers])
+        _counted(m)
 
     return step
 
@@ -160,6 +168,8 @@ def _atomic(held: Instruction, texts: Sequence[str], modifiers: Modifiers, opera
         values = [one(m) for one in readers]
         before = memory.atomic(m, held, _part(m, read, fixed), size, change, values, kind, adds)
         deliver_atomic(m, held, before, size, places, writers, "ds")
+        if not places:
+            _counted(m)
 
     return step
 

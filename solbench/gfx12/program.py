@@ -159,9 +159,19 @@ def _instructions(
             place += 1
         at = code[place]
         target = None if at.branch is None else address + at.offset + at.size + at.branch
-        found.append(Instruction(address + at.offset, at.size, written.operations, target, written.source))
+        literal = body[at.offset + at.size - 4 : at.offset + at.size]
+        operations = tuple(_resolved(operation, literal) for operation in written.operations)
+        found.append(Instruction(address + at.offset, at.size, operations, target, written.source))
         place += 1
     return found
+
+
+def _resolved(operation: Operation, literal: bytes) -> Operation:
+    """The operation with the linker's number, which is its literal, where the text names a symbol."""
+    if not any("@" in operand for operand in operation.operands):
+        return operation
+    number = f"{int.from_bytes(literal, 'little'):#x}"
+    return Operation(operation.mnemonic, tuple(number if "@" in o else o for o in operation.operands))
 
 
 def _labelled(function: assembly.Function, code: tuple[machine_code.Instruction, ...]) -> assembly.Function:

@@ -69,10 +69,15 @@ class Touched:
 
 @dataclass
 class Races:
-    """What all batches of a run did to memory so far."""
+    """What all batches of a run did to memory so far.
+
+    ``exchanges``: the program compares and swaps. Such a loop starts with a load that needs no order, so then loads
+    and atomics do not meet.
+    """
 
     groups: int
     waves_per_group: int
+    exchanges: bool
     shadows: dict[int, Shadow] = field(default_factory=dict)
     kept_alive: list[Region] = field(default_factory=list)
 
@@ -94,7 +99,7 @@ class Races:
         if touched is None:
             return
         wrote = touched.shadow.wrote[touched.grains]
-        self._meet(m, held, region, touched, wrote, "a write", only_plain=atomic)
+        self._meet(m, held, region, touched, wrote, "a write", only_plain=atomic or self.exchanges)
         if atomic:
             self.clocks.acquire(self._synchronising(m, touched))
         else:
@@ -133,11 +138,13 @@ class Races:
             return
         grains = touched.grains
         self._meet(m, held, region, touched, touched.shadow.wrote[grains], "a write", only_plain=True)
-        self._meet_readers(m, held, region, touched, np.ones(len(grains), bool))
+        if not self.exchanges:
+            self._meet_readers(m, held, region, touched, np.ones(len(grains), bool))
         touched.shadow.wrote[grains] = touched.records
-        pairs = self._synchronising(m, touched)
-        self.clocks.acquire(pairs)
-        self.clocks.release(pairs)
+        for pair in self._synchronising(m, touched):
+            # One after the other, as the memory does them: each sees what those before it made known.
+            self.clocks.acquire([pair])
+            self.clocks.release([pair])
 
     def _touch(
         self, m: State, held: Instruction, region: Region, offset: Array, mask: Array, size: int, atomic: bool

@@ -108,7 +108,7 @@ def _batches(
     users = launching.user_registers(program, arena, launch)
     at_once = options.groups or max(1, BATCH_WAVES // launch.waves)
     draws = np.random.default_rng(options.seed) if options.order == "permuted" else None
-    races = Races(launch.groups, launch.waves) if options.races else None
+    races = Races(launch.groups, launch.waves, _exchanges(program)) if options.races else None
     m: State | None = None
     for first in range(0, launch.groups, at_once):
         groups = min(at_once, launch.groups - first)
@@ -123,6 +123,14 @@ def _batches(
         m.barriers = Barriers(groups, launch.waves)
         launching.start(program, launch, users, first, m.vectors, m.scalars)
         run_batch(m, program, held, entry, budget, draws, options.seed)
+
+
+def _exchanges(program: Program) -> bool:
+    return any(
+        "_cmpswap_" in operation.mnemonic or "_cmpstore_" in operation.mnemonic
+        for held in program.instructions
+        for operation in held.operations
+    )
 
 
 def _image(program: Program, arena: Arena) -> int:

@@ -117,7 +117,7 @@ def run_batch(
     queue.draw(m, everyone)
     queue.join(entry, everyone)
     choose = np.random.default_rng(seed)
-    tired = False
+    spent = 0
     while queue.ready or queue.parked:
         if queue.parked:
             queue.wake(m)
@@ -125,14 +125,16 @@ def run_batch(
             _deadlock(m, program, blocks, queue.parked)
             return
         places = sorted(queue.ready)
-        place = places[int(choose.integers(len(places)))] if tired else places[0]
+        place = places[0]
+        if spent > QUANTUM and len(places) > 1:
+            place, spent = places[int(choose.integers(len(places)))], 0
         waves = queue.ready.pop(place)
         m.select(_selection(waves, m.waves), len(waves))
-        tired = _run(m, blocks, place, waves, queue, budget)
+        spent += _run(m, blocks, place, waves, queue, budget)
 
 
-def _run(m: State, blocks: Sequence[Block], place: Place, waves: Array, queue: Queue, budget: Budget) -> bool:
-    """Run these waves until they part, end, wait or meet others; whether their quantum ended first."""
+def _run(m: State, blocks: Sequence[Block], place: Place, waves: Array, queue: Queue, budget: Budget) -> int:
+    """Run these waves until they part, end, wait, meet others or have run a quantum; how many instructions they ran."""
     turn, block = place
     others = min(queue.ready) if queue.ready else None
     alone = others is None and not queue.parked
@@ -152,16 +154,16 @@ def _run(m: State, blocks: Sequence[Block], place: Place, waves: Array, queue: Q
                     queue.park(-1 - int(target), some)
                 else:
                     queue.join(int(target), some)
-            return False
+            return ran + held.stop - held.start
         if after == ENDED:
             m.barriers.ended(m, waves)
-            return False
+            return 0
         block = after
         ran += held.stop - held.start
         if alone or (ran <= QUANTUM and (others is None or (turn, block) < others)):
             continue
         queue.join(block, waves)
-        return ran > QUANTUM
+        return ran
 
 
 def _selection(waves: Array, whole: int) -> Array:

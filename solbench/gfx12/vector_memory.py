@@ -86,8 +86,12 @@ def _load(held: Instruction, parts: Parts, size: int, data: Operand, narrow: boo
         registers = [(data.register + word, -1) for word in range(max(1, size // 4))]
         writers = [vector_writer(Operand("v", register), "u32") for register, _ in registers]
 
+    flat = held.operations[0].mnemonic.startswith("flat_")
+
     def step(m: State) -> None:
         words = memory.load(m, held, parts(m), size, signed)
+        if flat and m.waits is not None:
+            m.waits.count(m, "ds")
         if narrow:
             words = [words[0].astype(np.uint16)]
         if m.waits is not None:

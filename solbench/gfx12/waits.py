@@ -74,6 +74,10 @@ class Waits:
             self.pending[place, waves] += 1
         self.any_open = True
 
+    def count(self, m: State, counter: str) -> None:
+        """Something else that the counter counts was issued: it is done at once, but loads before it come first."""
+        self.issued.setdefault(counter, np.zeros(self.waves, np.int64))[m.numbers()] += 1
+
     def _places(self, registers: Sequence[tuple[int, int]]) -> list[int]:
         return [register + (self.registers if half == SCALAR_REGISTER else 0) for register, half in registers]
 

@@ -11,7 +11,8 @@ import pytest
 from exact_floats import FORMATS, decode
 from guide_errors import DIFFERENT, ULPS
 from operand_samples import operands, pattern
-from pseudocode import Int, Lane, texts
+from pseudocode import Lane, texts
+from pseudocode_values import Int
 
 from solbench.gfx12.op import Op
 from solbench.gfx12.ops import OPS
