@@ -10,8 +10,8 @@ from solbench.cli.evaluate_table import seconds
 if TYPE_CHECKING:
     from solbench.corpus.load import Problem
 
-# What is no memory of the card's that a bound counts.
-_ON_CHIP = frozenset({"LDS", "scratch"})
+# What is no traffic of tensors: local memory, and what waves load as scalars, arguments most of all.
+_ELSEWHERE = frozenset({"LDS", "scratch", "scalar"})
 
 
 def row(trace: Mapping[str, Any], bound: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -90,7 +90,7 @@ def _moved(executed: Mapping[str, Any] | None, what: str, ratio: float | None) -
 
 
 def _outside(moved: Mapping[str, int]) -> int:
-    return sum(size for memory, size in moved.items() if memory not in _ON_CHIP)
+    return sum(size for memory, size in moved.items() if memory not in _ELSEWHERE)
 
 
 def _ratio(executed: int, required: int) -> float | None:
