@@ -17,8 +17,8 @@ class HipUnit:
 
 @dataclass(frozen=True)
 class HipCode:
-    """``compiler``: see :func:`solbench.code.hip.toolchain`. ``flags``: as given to it, without those that name a folder
-    of this run."""
+    """``compiler``: see :func:`solbench.code.hip.toolchain`. ``flags``: as given to it, without those that name a
+    folder of this run."""
 
     arch: str
     units: tuple[HipUnit, ...]
