@@ -64,7 +64,7 @@ def sample(kind: str, count: int, random: np.random.Generator) -> np.ndarray[Any
 
 
 def _few(kind: str) -> list[int]:
-    """Patterns of which all combinations should be met: zeros, ones, infinities, NaN; 0, 1, -1, the ends of integers."""
+    """Patterns of which all combinations should be met: zeros, ones, infinities, NaN; 0, 1, -1, ends of integers."""
     if kind in FORMATS:
         fraction, lowest, _, size = FORMATS[kind]
         found = [0, 1, (-lowest + 1) << fraction, (1 << (size - 1)) - (1 << fraction), (1 << (size - 1)) - 1]
