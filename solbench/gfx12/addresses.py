@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 Parts = Callable[[State], Sequence[Part]]
 _NONE = Modifiers()
 _HALF = 1 << 31
+# What Triton gives its buffers as their size, and masked lanes as their offset.
+_TRITON_RECORDS, _MASKED = 0x7FFFFFFE, np.uint32(0x80000000)
 # OOB_SELECT of a buffer resource.
 _STRUCTURED, _INDEX_ONLY, _EMPTY_ONLY, _RAW = range(4)
 
@@ -40,9 +42,9 @@ def _storage(m: State, held: Instruction, high: int, low: Array, mask: Any, size
     first = int(low[mask].min()) if mask is not None and mask.any() else int(low.min())
     if mask is not None and not mask.any():
         return []
-    if before is not None and (after is None or first >= _HALF):
+    if before is not None and first >= _HALF:
         return [(before, low - (1 << 32), mask)]
-    if after is not None:
+    if after is not None and first < _HALF:
         return [(after, low + (1 << 32), mask)]
     m.report.no_memory(m, held, (high << 32) + low, mask, size)
     return []
@@ -111,11 +113,26 @@ def buffer_parts(
         mask = _mask(m)
         if not np.all(inside):
             mask = np.broadcast_to(inside, (m.count, LANES)) if mask is None else mask & inside
+        if uniform and records == _TRITON_RECORDS and lane_offset is not None and mask is not None:
+            _unmasked(m, held, word1 & 0xFFFF, word0, lane_offset(m), inside, fixed, size)
         if uniform:
             return _storage(m, held, word1 & 0xFFFF, _wide(m, total + word0), mask, size)
         return _by_upper_word(m, held, _wide(m, total + word0 + ((word1 & 0xFFFF) << 32)), mask, size)
 
     return parts
+
+
+def _unmasked(
+    m: State, held: Instruction, high: int, low: int, lanes: Array, inside: Array, fixed: int, size: int
+) -> None:
+    """Report lanes of Triton's buffers that the card leaves out although the program did not mask them."""
+    outside = np.broadcast_to(~inside & (lanes != _MASKED), (m.count, LANES)) & m.mask
+    if outside.any():
+        storage = m.arena.at(high)
+        offset = np.broadcast_to(lanes.view(np.int32), outside.shape).astype(np.int64) + low + fixed
+        if storage is not None:
+            what = "store" if "_store_" in held.name else "atomic" if "_atomic_" in held.name else "load"
+            m.report.bounds(m, held, storage, offset, outside, size, what)
 
 
 def _wide(m: State, offsets: Any) -> Array:

@@ -18,6 +18,7 @@ class Barriers:
         self.alive: Array = np.full(groups, waves_per_group, np.int64)
         self.passed: Array = np.zeros(groups, np.int64)
         self.awaited: Array = np.zeros(groups * waves_per_group, np.int64)
+        self.signalled: Array = np.zeros(groups * waves_per_group, bool)
         self.whole = groups * waves_per_group
 
     def signal(self, m: State) -> Array:
@@ -25,18 +26,29 @@ class Barriers:
         if m.count == self.whole and not self.arrived.any() and m.selected is None:
             self.awaited[:] = (self.passed + 1)[m.group]
             self.passed += 1
+            self.signalled[:] = True
             return np.arange(m.count) % m.waves_per_group == 0
         waves = m.numbers()
         groups = m.group[waves]
         first = self.arrived[groups] == 0
         first[1:] &= groups[1:] != groups[:-1]
         self.awaited[waves] = self.passed[groups] + 1
+        self.signalled[waves] = True
         np.add.at(self.arrived, groups, 1)
         self._complete()
         return first
 
     def wait(self, m: State, after: int) -> Any:
-        """Where the selected waves go: on to block ``after``, or parked (-1 - block) until the others arrive."""
+        """Where the selected waves go: on to block ``after``, or parked (-1 - block) until the others arrive.
+
+        A wave that did not signal waits for the barrier that is to come.
+        """
+        here = slice(None) if m.selected is None else m.selected
+        if not self.signalled[here].all():
+            waves = m.numbers()
+            silent = waves[~self.signalled[waves]]
+            self.awaited[silent] = self.passed[m.group[silent]] + 1
+        self.signalled[here] = False
         if m.selected is None:
             blocked = self.passed[m.group] < self.awaited
         else:

@@ -57,7 +57,7 @@ def _address(text: str) -> Any:
 
 
 def _part(m: State, read: Any, fixed: int) -> list[memory.Part]:
-    offset = read(m).astype(np.int64) + fixed
+    offset = (read(m) + np.uint32(fixed)).astype(np.int64)
     if offset.shape != (m.count, LANES):
         offset = np.broadcast_to(offset, (m.count, LANES))
     return [(m.lds, offset, None if m.full else m.mask)]
