@@ -92,9 +92,9 @@ def check(names: tuple[str, ...], recorded: Path, unsandboxed: bool, root: Path)
 
 def _session(unsandboxed: bool) -> Session:
     from solbench.cli.evaluate import EMULATED_S
-    from solbench.evaluate.emulated import TARGET
     from solbench.evaluate.session import Session
     from solbench.evaluate.turns import Limits
+    from solbench.model.emulation import TARGET
 
     limits = Limits(first_call_s=EMULATED_S, call_s=EMULATED_S)
     return Session(limits, target=TARGET, unsandboxed=unsandboxed, emulated=True)

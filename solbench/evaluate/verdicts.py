@@ -1,26 +1,26 @@
 """Recorded verdicts: every Triton and HIP candidate of a corpus on the emulated card, and whether they hold again.
 
-A set is JSONL, ``measurements/verdicts/<target>.jsonl``: a header (:class:`solbench.model.verdict.VerdictSetHeader`), a
-canonical line a verdict (a trace and its problem), a footer with their number. While it is being written it is
-``<name>.jsonl.partial``, and a run that was killed goes on from there.
+While a set (:mod:`solbench.evaluate.verdict_sets`) is being written it is ``<name>.jsonl.partial``, and a run that was
+killed goes on from there.
 """
 
 from __future__ import annotations
 
 import importlib.metadata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from solbench import canonical
 from solbench.corpus.load import Problem
-from solbench.errors import InputError, IntegrityError
+from solbench.errors import InputError
 from solbench.evaluate import identity
 from solbench.evaluate.build import BuildFailure
-from solbench.evaluate.emulated import TARGET, Plan, evaluate_emulated
+from solbench.evaluate.emulated import Plan, evaluate_emulated
 from solbench.evaluate.growing import Growing
 from solbench.evaluate.session import Session
+from solbench.evaluate.verdict_sets import Judged, Key, parsed, read, written
+from solbench.model.emulation import TARGET
 from solbench.model.solution import Solution
 from solbench.model.trace import Trace
 from solbench.model.verdict import VerdictSetHeader
@@ -30,27 +30,6 @@ LANGUAGES: Final = frozenset({"triton", "hip_cpp"})
 # Wave-instructions of one call: less than of a single evaluation, so that a whole corpus takes minutes.
 INSTRUCTIONS: Final = 3_000_000
 _LIBRARIES: Final = ("numpy", "torch", "triton")
-
-
-@dataclass(frozen=True, order=True)
-class Key:
-    """What a verdict is about: problem, solution and workload by name."""
-
-    problem: str
-    solution: str
-    workload: str
-
-    def __str__(self) -> str:
-        return f"{self.problem}/{self.workload}  {self.solution}"
-
-
-@dataclass(frozen=True)
-class Judged:
-    """One record of a set, and the bytes of its line."""
-
-    key: Key
-    trace: Trace
-    data: bytes
 
 
 @dataclass(frozen=True)
@@ -110,22 +89,20 @@ def record(
             raise InputError(str(out), f"has another {_difference(there, header)}; record all problems again")
     with Growing(out.with_name(f"{out.name}.partial")) as file:
         if data := file.lines():
-            begun, records, _ = _parsed(data, str(file.path))
+            begun, records, _ = parsed(data, str(file.path))
             known |= {one.key: one for one in records} if begun == header else {}
         known = {
             key: one for key, one in known.items()
             if (wanted.get(key) == (one.trace.solution_digest, one.trace.workload_digest))
             or (not whole and key.problem not in chosen)
         }  # fmt: skip
-        file.rewrite(b"".join((_header_line(header), *(one.data for one in known.values()))))
+        file.rewrite(written(header, known.values(), complete=False))
         anew = 0
         for key, trace in _judged([job for job in jobs if job.key not in known], session, instructions, progress):
-            known[key] = Judged(key, trace, _line({"record": "verdict", "problem": key.problem, **trace.as_dict()}))
+            known[key] = Judged.of(key.problem, trace)
             file.append(known[key].data)
             anew += 1
-        ordered = [known[key].data for key in sorted(known)]
-        footer = _line({"record": "footer", "count": len(ordered)})
-        file.rewrite(b"".join((_header_line(header), *ordered, footer)))
+        file.rewrite(written(header, known.values(), complete=True))
         file.rename(out)
     return Recorded(len(known), anew, sum(one.trace.status == "PASSED" for one in known.values()))
 
@@ -178,17 +155,6 @@ def difference(recorded: Trace, now: Trace) -> str | None:
     return None
 
 
-def read(path: Path) -> tuple[VerdictSetHeader, list[Judged]]:
-    """A complete set; :class:`InputError` where it is none, or torn, short, doubled or not canonical."""
-    data = path.read_bytes()
-    if not data.endswith(b"\n"):
-        raise InputError(str(path), "the last line is torn; the set is not complete")
-    header, records, count = _parsed(data, str(path))
-    if count != len(records):
-        raise InputError(str(path), f"its footer must count {len(records)} verdicts; the set is not complete")
-    return header, records
-
-
 def header_here(instructions: int = INSTRUCTIONS) -> VerdictSetHeader:
     """Of what is recorded on this machine now."""
     from solbench.code.hip import toolchain
@@ -235,51 +201,3 @@ def _judged(
 def _difference(one: VerdictSetHeader, other: VerdictSetHeader) -> str:
     fields = one.as_dict(), other.as_dict()
     return next(name for name in fields[0] if fields[0][name] != fields[1][name])
-
-
-def _parsed(data: bytes, where: str) -> tuple[VerdictSetHeader, list[Judged], int | None]:
-    """Header, records and the footer's count (None without one) of whole lines."""
-    lines = data.splitlines(keepends=True)
-    first = _value(lines[0] if lines else b"", f"{where}: line 1")
-    if first.pop("record", None) != "header":
-        raise InputError(f"{where}: line 1", "must be the header of a set of verdicts")
-    header = VerdictSetHeader.load(first, f"{where}: line 1")
-    records: dict[Key, Judged] = {}
-    for number, line in enumerate(lines[1:], start=2):
-        value = _value(line, f"{where}: line {number}")
-        kind = value.pop("record", None)
-        if kind == "footer" and number == len(lines) and value.keys() == {"count"}:
-            return header, list(records.values()), value["count"]
-        one = _record(kind, value, line, header, f"{where}: line {number}")
-        if one.key in records:
-            raise InputError(f"{where}: line {number}", f"a second verdict of {one.key}")
-        records[one.key] = one
-    return header, list(records.values()), None
-
-
-def _record(kind: Any, value: dict[str, Any], line: bytes, header: VerdictSetHeader, where: str) -> Judged:
-    problem = value.pop("problem", None)
-    if kind != "verdict" or not isinstance(problem, str):
-        raise InputError(where, "must be a verdict and name its problem")
-    trace = Trace.load(value, where)
-    if trace.target != header.target or trace.timing is not None or trace.card is not None:
-        raise InputError(where, f"must be an emulated verdict for {header.target}: no card, no time")
-    return Judged(Key(problem, trace.solution, trace.workload), trace, line)
-
-
-def _value(line: bytes, where: str) -> dict[str, Any]:
-    try:
-        value = canonical.loads(line.removesuffix(b"\n"), where)
-    except IntegrityError as error:
-        raise InputError(where, str(error).removeprefix(f"{where}: ")) from None
-    if not isinstance(value, dict):
-        raise InputError(where, "must be a JSON object")
-    return value
-
-
-def _line(value: Mapping[str, Any]) -> bytes:
-    return canonical.dumps(dict(value)) + b"\n"
-
-
-def _header_line(header: VerdictSetHeader) -> bytes:
-    return _line({"record": "header", **header.as_dict()})

@@ -8,6 +8,8 @@ from pydantic import Field, StringConstraints
 
 from solbench.model.record import Value
 
+# The card that is emulated.
+TARGET: Final = "gfx1200"
 # Launches of one call that are listed; the others are counted.
 MAX_LAUNCHES: Final = 64
 MAX_COUNT: Final = 2**53 - 1
