@@ -86,7 +86,9 @@ def record(
         if there == header:
             known = {one.key: one for one in records}
         elif not whole:
-            raise InputError(str(out), f"has another {_difference(there, header)}; record all problems again")
+            raise InputError(
+                str(out), f"has another {_difference(there, header)}; record all problems again, or remove it"
+            )
     with Growing(out.with_name(f"{out.name}.partial")) as file:
         if data := file.lines():
             begun, records, _ = parsed(data, str(file.path))
