@@ -1,4 +1,4 @@
-"""The page of one problem: what it asks, each workload's bound, times and scores, its solutions, their emulation and code."""
+"""The page of one problem: what it asks, each workload's bound, times, scores and verdicts, its solutions and code."""
 
 from __future__ import annotations
 

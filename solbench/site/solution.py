@@ -83,18 +83,19 @@ def _emulated(book: Book, links: Links, problem: ProblemRecords, name: str) -> l
     heads = heads_of(links, problem)
     sections = []
     for target in book.targets:
-        own = {
-            w.uuid: [record for record in w.verdicts.get(target.name, ()) if record.value.solution == name]
-            for w in problem.workloads
-        }
         rows = [
-            {"head": heads[w.uuid], **row}
-            for w in problem.workloads
-            for row in verdict.rows(links, problem, w, target)
+            {"head": heads[workload.uuid], **row}
+            for workload in problem.workloads
+            for row in verdict.rows(links, problem, workload, target)
             if row["solution"] == name
         ]
         if rows:
-            records = [record for found in own.values() for record in found]
+            records = [
+                record
+                for w in problem.workloads
+                for record in w.verdicts.get(target.name, ())
+                if record.value.solution == name
+            ]
             sections.append({"target": target.name, "tools": verdict.tools(records), "rows": rows})
     return sections
 
