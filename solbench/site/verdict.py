@@ -65,6 +65,11 @@ def counted(book: Book, target: str) -> str:
     return f"passed for {text.grouped(found['passed'])} of {of} pairs of workload and solution{others}"
 
 
+def shown_name(record: Record[Verdict]) -> str:
+    """What a row stands for: the name with its stage, as the code of the same candidate has the same name."""
+    return f"verdicts:{record.name}"
+
+
 def _kind(status: Status | None) -> str:
     if status is None:
         return "none"
@@ -77,7 +82,7 @@ def _row(links: Links, problem: ProblemRecords, record: Record[Verdict], bound: 
     executed = next((one.executed for one in instances if one.reduced is None), None)
     ended = [one for one in instances if one.ended is None]
     return {
-        "record": record.name,
+        "record": shown_name(record),
         "solution": verdict.solution,
         "solution_href": links.page("solution", f"{problem.key}/solutions/{verdict.solution}"),
         "status": verdict.status.value,
