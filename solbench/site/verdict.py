@@ -81,6 +81,7 @@ def _row(links: Links, problem: ProblemRecords, record: Record[Verdict], bound: 
     instances = verdict.emulation.instances if verdict.emulation is not None else ()
     executed = next((one.executed for one in instances if one.reduced is None), None)
     ended = [one for one in instances if one.ended is None]
+    calls = sum(len(one.calls) for one in ended)
     return {
         "record": shown_name(record),
         "solution": verdict.solution,
@@ -89,7 +90,7 @@ def _row(links: Links, problem: ProblemRecords, record: Record[Verdict], bound: 
         "state": {"passed": "", "failed": "failed", "unsupported": "not_attempted"}[_kind(verdict.status)],
         "reason": verdict.reason or "",
         "ran": " and ".join("small sizes" if one.reduced else "the workload" for one in ended) or "nothing to its end",
-        "calls": text.grouped(sum(len(one.calls) for one in ended)),
+        "calls": number(links, calls, text.grouped(calls), record.descriptor),
         "cells": _cells(links, record, executed, bound),
         "rounds": text.grouped(verdict.correctness.rounds) if verdict.correctness else "",
         "checks": [check_row(links, record.descriptor, one) for one in verdict.correctness.checks]
@@ -110,7 +111,7 @@ def _cells(links: Links, record: Record[Verdict], executed: Executed | None, bou
     result = bound.value.result if bound is not None else None
 
     def cell(value: int, shown: str, required: float | None, words: str) -> Cell:
-        beside = f"{words} {text.ratio(value / required)}" if required else ""
+        beside = words.format(text.ratio(value / required)) if required else ""
         return number(links, value, shown, record.descriptor, beside)
 
     loaded, stored = moved_bytes(executed.loaded_bytes), moved_bytes(executed.stored_bytes)
@@ -118,9 +119,9 @@ def _cells(links: Links, record: Record[Verdict], executed: Executed | None, bou
     memory = result.memory if result else None
     return [
         cell(executed.instructions, text.grouped(executed.instructions), None, ""),
-        cell(loaded, text.quantity(loaded, "B"), memory.live_read_bytes if memory else None, "each live byte"),
-        cell(stored, text.quantity(stored, "B"), memory.live_write_bytes if memory else None, "each live byte"),
-        cell(matrix, text.quantity(matrix, "op"), result.flops if result else None, "of the bound’s")
+        cell(loaded, text.quantity(loaded, "B"), memory.live_read_bytes if memory else None, "each live byte {}"),
+        cell(stored, text.quantity(stored, "B"), memory.live_write_bytes if memory else None, "each live byte {}"),
+        cell(matrix, text.quantity(matrix, "op"), result.flops if result else None, "{} the bound’s")
         if matrix
         else missing("none"),
     ]
@@ -135,7 +136,8 @@ _WAYS: Mapping[Way, str] = {
 
 def _size(instance: EmulatedInstance) -> tuple[str, str]:
     """At which sizes, and how its calls ran there, or why they did not end."""
-    where = f"smaller: {instance.reduced}" if instance.reduced else "the workload itself"
+    smaller = (instance.reduced or "").removeprefix("reduced: ").replace("->", "→")
+    where = f"smaller, {smaller}" if smaller else "the workload itself"
     if instance.ended is not None:
         return where, f"not to its end: {instance.ended}"
     calls = Counter(instance.calls)

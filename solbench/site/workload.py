@@ -9,6 +9,7 @@ from solar.errors import GraphError
 from solar.graph import from_dict
 from solbench.errors import IntegrityError
 from solbench.model.definition import TensorSpec, resolve_shape
+from solbench.model.trace import Status
 from solbench.model.workload import checked_outputs
 from solbench.site import attestation, calls, code, text, verdict
 from solbench.site.bound import explained
@@ -112,7 +113,9 @@ def _short(number: int, target: dict[str, Any], workload: WorkloadRecords, links
         }
         for place, result in enumerate(target["results"], 1)
     ]
-    none = [missing("—"), missing("—"), missing("not timed", "not_timed")]
+    verdicts = [row["status"] for row in target["verdicts"]]
+    emulated = f"emulated: {verdicts.count(Status.PASSED)} of {len(verdicts)} passed" if verdicts else ""
+    none = [missing("—"), missing("—"), missing("not timed", "not_timed", note=emulated)]
     return results or [{**line, "solution": "—", "anchor": "", "cells": none}]
 
 
