@@ -24,7 +24,8 @@ max_call_s: 0.25
 budget_s: 60.0
 """
 COMPUTED = (
-    "corpus", "workloads", "graphs", "einsums", "code", "verdicts", "bounds", "timings", "scores", "readiness", "release",
+    "corpus", "workloads", "graphs", "einsums", "code", "verdicts", "bounds", "timings", "scores", "readiness",
+    "release",
 )  # fmt: skip
 
 
