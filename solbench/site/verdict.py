@@ -38,7 +38,7 @@ def tools(records: Iterable[Record[Verdict]]) -> str:
 
 
 def counts(book: Book, target: str) -> Counter[str]:
-    """Pairs of a workload and a candidate of its problem that is written for ``target``, by what the verdict is:
+    """Pairs of a workload and a solution that has a verdict or is a candidate for ``target``, by what the verdict is:
     ``passed``, ``failed``, ``unsupported`` or ``none``. Empty where candidates for it are not emulated."""
     found: Counter[str] = Counter()
     if target != TARGET:
@@ -48,9 +48,9 @@ def counts(book: Book, target: str) -> Counter[str]:
             continue
         verdicts = {record.value.solution: record.value.status for record in workload.verdicts.get(target, ())}
         for solution in problem.solutions:
-            spec = solution.value.spec
-            if target in spec.target_hardware and _LANGUAGES & set(spec.languages):
-                found[_kind(verdicts.get(solution.value.name))] += 1
+            spec, status = solution.value.spec, verdicts.get(solution.value.name)
+            if status is not None or (target in spec.target_hardware and _LANGUAGES & set(spec.languages)):
+                found[_kind(status)] += 1
     return found
 
 
