@@ -212,7 +212,7 @@ def _emulated_row(book: Book, links: Links, target: TargetRecords) -> dict[str, 
     return {
         "name": target.name,
         "href": links.page("target", target.name),
-        "counts": [text.grouped(counts[kind]) for kind in ("passed", "failed", "unsupported", "none")],
+        "counts": [text.grouped(counts[kind]) for kind in verdict.KINDS],
         "sum": text.grouped(counts.total()),
     }
 

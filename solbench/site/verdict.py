@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from solbench.model.emulation import TARGET, EmulatedInstance, Executed, Way, moved_bytes
 from solbench.model.trace import Status
@@ -15,6 +15,8 @@ from solbench.site.links import Links
 from solbench.site.records import Book, Bound, ProblemRecords, Record, TargetRecords, WorkloadRecords
 from solbench.site.timing import check_row
 
+# What a pair of a workload and a candidate came to. ``small``: passed, but not run at the workload's own sizes.
+KINDS: Final = ("passed", "small", "failed", "unsupported", "none")
 # Languages whose candidates are machine code of their own.
 _LANGUAGES = frozenset({"triton", "hip_cpp"})
 
@@ -39,30 +41,32 @@ def tools(records: Iterable[Record[Verdict]]) -> str:
 
 def counts(book: Book, target: str) -> Counter[str]:
     """Pairs of a workload and a solution that has a verdict or is a candidate for ``target``, by what the verdict is:
-    ``passed``, ``failed``, ``unsupported`` or ``none``. Empty where candidates for it are not emulated."""
+    one of :data:`KINDS`. Empty where candidates for it are not emulated."""
     found: Counter[str] = Counter()
     if target != TARGET:
         return found
     for problem, workload in book.workloads():
         if not workload.on(target):
             continue
-        verdicts = {record.value.solution: record.value.status for record in workload.verdicts.get(target, ())}
+        verdicts = {record.value.solution: record.value for record in workload.verdicts.get(target, ())}
         for solution in problem.solutions:
-            spec, status = solution.value.spec, verdicts.get(solution.value.name)
-            if status is not None or (target in spec.target_hardware and _LANGUAGES & set(spec.languages)):
-                found[_kind(status)] += 1
+            spec, judged = solution.value.spec, verdicts.get(solution.value.name)
+            if judged is not None or (target in spec.target_hardware and _LANGUAGES & set(spec.languages)):
+                found[_kind(judged)] += 1
     return found
 
 
 def counted(book: Book, target: str) -> str:
-    """``passed for 3 of 5 pairs of workload and solution, 1 failed, 1 not run``; "" where there is none."""
+    """``passed for 3 of 5 pairs of workload and solution (2 at small sizes only), 1 failed, 1 not run``; "" where there
+    is none."""
     found = counts(book, target)
     if not found:
         return ""
     rest = (("failed", "failed"), ("unsupported", "unsupported"), ("none", "not run"))
     others = "".join(f", {text.grouped(found[kind])} {words}" for kind, words in rest if found[kind])
-    of = text.grouped(found.total())
-    return f"passed for {text.grouped(found['passed'])} of {of} pairs of workload and solution{others}"
+    small = f" ({text.grouped(found['small'])} at small sizes only)" if found["small"] else ""
+    passed, of = text.grouped(found["passed"] + found["small"]), text.grouped(found.total())
+    return f"passed for {passed} of {of} pairs of workload and solution{small}{others}"
 
 
 def shown_name(record: Record[Verdict]) -> str:
@@ -70,10 +74,13 @@ def shown_name(record: Record[Verdict]) -> str:
     return f"verdicts:{record.name}"
 
 
-def _kind(status: Status | None) -> str:
-    if status is None:
+def _kind(verdict: Verdict | None) -> str:
+    if verdict is None:
         return "none"
-    return {Status.PASSED: "passed", Status.UNSUPPORTED: "unsupported"}.get(status, "failed")
+    if verdict.status is Status.PASSED:
+        instances = verdict.emulation.instances if verdict.emulation is not None else ()
+        return "passed" if any(one.reduced is None and one.ended is None for one in instances) else "small"
+    return "unsupported" if verdict.status is Status.UNSUPPORTED else "failed"
 
 
 def _row(links: Links, problem: ProblemRecords, record: Record[Verdict], bound: Record[Bound] | None) -> dict[str, Any]:
@@ -87,7 +94,7 @@ def _row(links: Links, problem: ProblemRecords, record: Record[Verdict], bound: 
         "solution": verdict.solution,
         "solution_href": links.page("solution", f"{problem.key}/solutions/{verdict.solution}"),
         "status": verdict.status.value,
-        "state": {"passed": "", "failed": "failed", "unsupported": "not_attempted"}[_kind(verdict.status)],
+        "state": {"failed": "failed", "unsupported": "not_attempted"}.get(_kind(verdict), ""),
         "reason": verdict.reason or "",
         "ran": " and ".join("small sizes" if one.reduced else "the workload" for one in ended) or "nothing to its end",
         "calls": number(links, calls, text.grouped(calls), record.descriptor),
