@@ -12,11 +12,13 @@ import pytest
 from small_problem import PROBLEM, write_problem
 
 from solbench import canonical
+from solbench.cli import run as cli
 from solbench.corpus.load import Problem, load_problem
 from solbench.errors import InputError
 from solbench.evaluate import identity, verdict_sets, verdicts
 from solbench.evaluate.emulated import Plan
 from solbench.evaluate.verdict_sets import Judged, Key
+from solbench.model.emulation import moved_bytes
 from solbench.model.solution import Solution
 from solbench.model.trace import Trace
 from solbench.model.verdict import VerdictSetHeader
@@ -339,3 +341,57 @@ def test_the_stage_keeps_what_is_of_the_release(tmp_path: Path) -> None:
     path.rename(path.with_name("gfx942.jsonl"))
     with pytest.raises(InputError, match="is a set of gfx1200"):
         run_stage("verdicts", workspace)
+
+
+KERNEL = """
+import torch
+import triton
+import triton.language as tl
+
+@triton.jit
+def scale_shift(x, y, scale, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, tl.load(x + at, mask=at < n) * scale + 1, mask=at < n)
+
+def run(x, scale):
+    y = torch.empty_like(x)
+    scale_shift[(triton.cdiv(x.shape[0], 128),)](x, y, scale, x.shape[0], BLOCK=128, num_warps=1)
+    return y
+"""
+SOLUTION = """\
+schema: solbench.solution.v1
+name: triton
+definition: scale_shift
+author: tests
+spec: {languages: [triton], entry_point: "kernel.py::run", target_hardware: [gfx1200]}
+sources: [kernel.py]
+"""
+
+
+def test_the_command_records_and_checks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A real candidate on the emulated card: what it executed is the same again, and a forged count is found."""
+    pytest.importorskip("triton")
+    root = tmp_path / "problems"
+    folder = write_problem(root / "T" / "tests" / "scale_shift", workloads=WORKLOADS) / "solutions" / "triton"
+    folder.mkdir(parents=True)
+    (folder / "kernel.py").write_text(KERNEL)
+    (folder / "solution.yaml").write_text(SOLUTION)
+    out = tmp_path / "gfx1200.jsonl"
+    where = ["--root", str(root)]
+    assert cli(["verdicts", "record", "--out", str(out), *where]) == 0
+    assert "2 verdicts, 2 anew, 2 passed" in capsys.readouterr().out
+    _, (first, _) = verdict_sets.read(out)
+    assert first.trace.emulation is not None and first.trace.emulation.limit == verdicts.INSTRUCTIONS
+    (size,) = first.trace.emulation.instances
+    # 100 elements of 4 bytes.
+    assert size.executed is not None and moved_bytes(size.executed.stored_bytes) == 400
+    assert cli(["verdicts", "check", "--recorded", str(out), *where]) == 0
+    assert capsys.readouterr().out == "2 of 2 verdicts are as recorded\n"
+    lines = [json.loads(line) for line in out.read_bytes().splitlines()]
+    lines[1]["emulation"]["instances"][0]["executed"]["count"] = 2
+    out.write_bytes(b"".join(canonical.dumps(line) + b"\n" for line in lines))
+    assert cli(["verdicts", "check", "--recorded", str(out), *where]) == 1
+    said = capsys.readouterr().out.splitlines()
+    assert len(said) == 2 and said[1] == "1 of 2 verdicts are as recorded" and "scale_shift/a" in said[0]
+    assert cli(["verdicts", "check", "--recorded", str(tmp_path / "none.jsonl"), *where]) == 2
+    assert cli(["verdicts", "record", "--out", str(tmp_path / "set.json"), *where]) == 2
