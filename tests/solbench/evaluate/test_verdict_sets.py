@@ -23,6 +23,7 @@ from solbench.model.solution import Solution
 from solbench.model.trace import Trace
 from solbench.model.verdict import VerdictSetHeader
 from solbench.model.workload import Workload
+from solbench.release.measurements import measurement_sets
 from solbench.stages import run_stage
 from solbench.workspace import Workspace
 
@@ -324,6 +325,7 @@ def test_the_stage_keeps_what_is_of_the_release(tmp_path: Path) -> None:
     path = tmp_path / "measurements" / "verdicts" / "gfx1200.jsonl"
     path.parent.mkdir(parents=True)
     path.write_bytes(verdict_sets.written(header(), records, complete=True))
+    assert measurement_sets(tmp_path / "measurements") == []  # it has no times
     said = "2 of 8 pairs of candidate and workload have a verdict, 1 passed; 2 stale and left out"
     assert run_stage("verdicts", workspace) == said
     store = workspace.store
