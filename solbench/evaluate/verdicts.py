@@ -119,6 +119,9 @@ def check(
     """
     header, records = read(path)
     recorded = {one.key: one.trace for one in records}
+    here = header_here(header.instructions)
+    if here != header:
+        progress(f"recorded with another {_difference(here, header)} than is here")
     jobs = _jobs(problems)
     wanted = {job.key: job for job in jobs}
     chosen = {problem.key for problem in problems}
