@@ -104,8 +104,8 @@ def test_bytes_are_those_that_lanes_moved(scaled: Problem, card: Session, tmp_pa
     assert trace.emulation is not None
     executed = trace.emulation.instances[0].executed
     assert executed is not None
-    assert executed.stored_bytes == {"memory": 4000}
-    assert executed.loaded_bytes["memory"] == 4000
+    assert executed.stored_bytes == {"global": 4000}
+    assert executed.loaded_bytes["global"] == 4000
 
 
 def test_a_large_workload_is_run_whole_and_small(scaled: Problem, card: Session, tmp_path: Path) -> None:
