@@ -134,8 +134,6 @@ def module_of(folder: Path) -> Any:
 
 @pytest.mark.parametrize(("folder", "axes"), cases("triton"))
 def test_triton_candidate(folder: Path, axes: Mapping[str, int]) -> None:
-    pytest.importorskip("triton")
-
     def call(definition: Definition, every: Mapping[str, int], inputs: Mapping[str, Any]) -> tuple[Any, Launches]:
         with launching(OPTIONS) as launches:
             protected(launches, inputs)

@@ -12,10 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-pytest.importorskip("triton")
-
 from solbench.gfx12.run import Options
-
 from solbench.gfx12.triton_launch import launching
 from tests.solbench.gfx12.kernels import (
     atomic,
