@@ -30,6 +30,7 @@ class Storage:
     high: int
     read_only: bool
     initialised: bool
+    space: str = "global"
 
     def __post_init__(self) -> None:
         self.size = self.data.nbytes

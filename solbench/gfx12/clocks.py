@@ -12,6 +12,7 @@ from solbench.gfx12.integers import Array
 # Groups and addresses up to which clocks are kept exactly.
 _MOST_GROUPS: Final = 4096
 _MOST_WORDS: Final = 1 << 26
+_SOMETHING: Final[Array] = np.zeros(1, np.int32)
 Pair = tuple[int, tuple[int, int]]
 
 
@@ -28,6 +29,7 @@ class Clocks:
         self.published: dict[tuple[int, int], Array] = {}
         self.lenient = False
         self._turn = 0
+        self._looked: dict[int, Array] = {}
         self._acquired: Array = np.full(groups, -1, np.int64)
 
     def tick(self, accesses: int) -> None:
@@ -40,28 +42,42 @@ class Clocks:
             return
         self._start()
         for group, address in pairs:
-            if not self.lenient:
-                known = self.published.get(address)
-                mine = self.seen[group]
-                self.published[address] = mine.copy() if known is None else np.maximum(known, mine, out=known)
-                if len(self.published) * self.groups > _MOST_WORDS:
-                    self.lenient = True
+            known = self.published.get(address)
+            if self.lenient:
+                self.published[address] = _SOMETHING
+                continue
+            mine = self.seen[group]
+            self.published[address] = mine.copy() if known is None else np.maximum(known, mine, out=known)
+            if len(self.published) * self.groups > _MOST_WORDS:
+                self.lenient = True
+                self.published = dict.fromkeys(self.published, _SOMETHING)
+                self._looked = dict.fromkeys(self._looked, _SOMETHING)
         for group in {group for group, _ in pairs}:
             self.now[group] += 1
             if not self.lenient:
                 self.seen[group, group] = self.now[group]
 
     def acquire(self, pairs: Sequence[Pair]) -> None:
-        """Groups look at the address."""
+        """Groups look at the address; what they learn counts from their next fence on."""
         if not pairs:
             return
         self._start()
         for group, address in pairs:
             known = self.published.get(address)
-            if known is not None:
-                np.maximum(self.seen[group], known, out=self.seen[group])
-            if known is not None or self.lenient:
-                self._acquired[group] = self._turn
+            if known is None:
+                continue
+            looked = self._looked.get(group)
+            self._looked[group] = known.copy() if looked is None else np.maximum(looked, known, out=looked)
+
+    def fence(self, groups: Sequence[int]) -> None:
+        """What these groups learnt comes before what they do from now on."""
+        for group in groups:
+            learnt = self._looked.pop(group, None)
+            if learnt is None:
+                continue
+            self._acquired[group] = self._turn
+            if not self.lenient:
+                np.maximum(self.seen[group], learnt, out=self.seen[group])
 
     def ordered(self, before: Array, time: Array, after: Array) -> Array:
         """Whether what groups ``before`` did at their ``time`` comes before what groups ``after`` do now."""

@@ -27,7 +27,7 @@ PARKED: Final = -1
 NOTHING = re.compile(
     r"s_(nop|clause|delay_alu|wait_alu|wait_idle|wait_event|sleep|sleep_var|setprio|code_end|icache_inv|dcache_inv|"
     r"sethalt|wakeup|prefetch_\w+|buffer_prefetch_data|ttracedata\w*|incperflevel|decperflevel|version)|"
-    r"(global|buffer|flat)_(inv|wb|wbinv)|v_nop|v_pipeflush|ds_nop"
+    r"(global|buffer|flat)_(wb|wbinv)|v_nop|v_pipeflush|ds_nop"
 )
 WAITS = re.compile(r"s_wait_(loadcnt|storecnt|samplecnt|bvhcnt|expcnt|dscnt|kmcnt|loadcnt_dscnt|storecnt_dscnt)")
 # The mode register (hwreg 1) at the start: round to nearest, denormals kept.
@@ -53,6 +53,9 @@ def step(held: Instruction, name: str, texts: Sequence[str]) -> Step | None:
         if name == "s_barrier_signal":
             return _signal
         return lambda m: scc_writer(m, m.barriers.signal(m))
+    if name in ("global_inv", "buffer_inv", "flat_inv"):
+        # Within a group there is nothing to do: its waves see what they wrote.
+        return _fence if any("SCOPE_DEV" in text or "SCOPE_SYS" in text for text in texts) else _nothing
     if name == "s_getpc_b64":
         write = scalar_writer(parse(texts[0]), "u64")
         after = held.address + held.size
@@ -68,6 +71,15 @@ def step(held: Instruction, name: str, texts: Sequence[str]) -> Step | None:
     if name in ("s_round_mode", "s_denorm_mode"):
         raise Unsupported(name)
     return None
+
+
+def _fence(m: State) -> None:
+    if m.races is not None:
+        m.races.fence(m)
+
+
+def _nothing(m: State) -> None:
+    del m
 
 
 def _signal(m: State) -> None:

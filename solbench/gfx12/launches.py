@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from solbench.errors import UndecidedError, UnsupportedError
+from solbench.gfx12.arena import Arena
 from solbench.gfx12.findings import Finding
 from solbench.gfx12.launch import Launch
-from solbench.gfx12.arena import Arena
 from solbench.gfx12.program import Program
 from solbench.gfx12.run import Options, Outcome, run
 from solbench.gfx12.storages import Storages

@@ -24,11 +24,15 @@ Part = tuple["Region", Array, Mask]
 
 
 class Region(Protocol):
-    """What lanes address from 0 to ``size``; ``by_size`` are typed views of its bytes."""
+    """What lanes address from 0 to ``size``; ``by_size`` are typed views of its bytes.
+
+    ``space``: the memory that it is part of.
+    """
 
     name: str
     size: int
     read_only: bool
+    space: str
     by_size: dict[int, Array]
 
 
@@ -41,6 +45,7 @@ class Local:
     stride: int
     name: str = "LDS"
     read_only: bool = False
+    space: str = "LDS"
 
 
 @dataclass
@@ -52,6 +57,7 @@ class Scratch:
     lanes: int
     name: str = "scratch"
     read_only: bool = False
+    space: str = "scratch"
 
 
 def views(data: Array) -> dict[int, Array]:
@@ -92,13 +98,21 @@ def checked(m: State, held: Instruction, part: Part, size: int, what: str) -> tu
     return offset, mask, True
 
 
-def load(m: State, held: Instruction, parts: Sequence[Part], size: int, signed: bool = False) -> list[Array]:
+def _lanes(m: State, mask: Mask) -> int:
+    return m.count * LANES if mask is None else int(np.count_nonzero(mask))
+
+
+def load(
+    m: State, held: Instruction, parts: Sequence[Part], size: int, signed: bool = False, counted: bool = True
+) -> list[Array]:
     """``size`` bytes a lane as uint32 words (waves, 32), extended from less; 0 in lanes that no part covers."""
     words: list[Array] | None = None
     for part in parts:
         offset, mask, any_lane = checked(m, held, part, size, "load")
         if not any_lane:
             continue
+        if counted:
+            m.moved[f"load {part[0].space}"] += size * _lanes(m, mask)
         if m.races is not None:
             m.races.load(m, held, part[0], offset, mask, size)
         read = _gather(m, part[0], offset, size, signed)
@@ -148,6 +162,7 @@ def store(m: State, held: Instruction, parts: Sequence[Part], size: int, words: 
         offset, mask, any_lane = checked(m, held, part, size, "store")
         if not any_lane:
             continue
+        m.moved[f"store {part[0].space}"] += size * _lanes(m, mask)
         before = m.races.before_store(m, held, part[0], offset, mask, size) if m.races is not None else None
         _scatter(m, part[0], offset, mask, size, words)
         if before is not None and m.races is not None:
@@ -240,6 +255,8 @@ def atomic(
             continue
         index = (place(m, region, offset) // size).reshape(-1)[lanes]
         values = [np.broadcast_to(o, (*shape, *inner)).reshape(-1, *inner)[lanes] for o in operands]
+        m.moved[f"load {region.space}"] += size * lanes.size
+        m.moved[f"store {region.space}"] += size * lanes.size
         if adds:
             np.add.at(data, index, values[0])
             continue

@@ -146,6 +146,11 @@ class Races:
             self.clocks.acquire([pair])
             self.clocks.release([pair])
 
+    def fence(self, m: State) -> None:
+        """The selected waves drop what their caches hold: what they saw by atomics comes before what they do next."""
+        groups = np.unique(m.first_group + m.group[m.numbers()])
+        self.clocks.fence([int(group) for group in groups])
+
     def _touch(
         self, m: State, held: Instruction, region: Region, offset: Array, mask: Array, size: int, atomic: bool
     ) -> Touched | None:

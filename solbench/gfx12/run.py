@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,7 +21,7 @@ from solbench.gfx12.launch import Launch
 from solbench.gfx12.program import Program
 from solbench.gfx12.races import Races
 from solbench.gfx12.report import Report
-from solbench.gfx12.schedule import Budget, Limit, run_batch
+from solbench.gfx12.schedule import QUANTUM, SPIN_QUANTUM, Budget, Limit, may_spin, run_batch
 from solbench.gfx12.state import LANES, State
 from solbench.gfx12.waits import Waits
 
@@ -80,18 +81,23 @@ def run(program: Program, launch: Launch, arena: Arena, options: Options) -> Out
     launching.check(program, launch)
     collector = Collector()
     held, _ = blocks(program, options.strict_waits)
-    budget = Budget(options.max_instructions, time.monotonic() + options.deadline_s, np.zeros(len(held), np.int64))
+    budget = Budget(
+        options.max_instructions,
+        time.monotonic() + options.deadline_s,
+        np.zeros(len(held), np.int64),
+        SPIN_QUANTUM if may_spin(program) else QUANTUM,
+    )
     unsupported, ended = None, None
-    counts: dict[str, int] = {}
+    moved: Counter[str] = Counter()
     try:
         with np.errstate(all="ignore"):
-            _batches(program, launch, arena, options, Report(launch.grid, collector), budget, counts)
+            _batches(program, launch, arena, options, Report(launch.grid, collector), budget, moved)
     except Limit as limit:
         ended = str(limit)
     except Stopped as stopped:
         place = place_of(stopped.held)
         unsupported = (place.mnemonic, place.address, stopped.reason)
-    return Outcome(collector.all(), unsupported, ended, counted(program, held, budget.executed, counts), budget.used)
+    return Outcome(collector.all(), unsupported, ended, counted(program, held, budget.executed, moved), budget.used)
 
 
 def _batches(
@@ -101,7 +107,7 @@ def _batches(
     options: Options,
     report: Report,
     budget: Budget,
-    counts: dict[str, int],
+    moved: Counter[str],
 ) -> None:
     held, entry = blocks(program, options.strict_waits)
     image = _image(program, arena)
@@ -113,7 +119,7 @@ def _batches(
     for first in range(0, launch.groups, at_once):
         groups = min(at_once, launch.groups - first)
         if m is None or m.waves != groups * launch.waves:
-            m = _state(program, launch, arena, groups, report, image)
+            m = _state(program, launch, arena, groups, report, image, moved)
         m.races = races
         if races is not None:
             races.start_batch()
@@ -147,7 +153,9 @@ def _image(program: Program, arena: Arena) -> int:
     return storage.address
 
 
-def _state(program: Program, launch: Launch, arena: Arena, groups: int, report: Report, image: int) -> State:
+def _state(
+    program: Program, launch: Launch, arena: Arena, groups: int, report: Report, image: int, moved: Counter[str]
+) -> State:
     waves = groups * launch.waves
     registers = min(MAX_REGISTERS, program.kernel.descriptor.vgpr_steps * 8)
     lds = program.kernel.lds_bytes + launch.dynamic_lds_bytes
@@ -165,6 +173,7 @@ def _state(program: Program, launch: Launch, arena: Arena, groups: int, report: 
         report,
         Barriers(groups, launch.waves),
         image,
+        moved,
     )
 
 

@@ -69,6 +69,7 @@ def build(held: Instruction, name: str, texts: Sequence[str], modifiers: Modifie
 
 def load(m: State, held: Instruction, address: Array, inside: Any, size: int, signed: bool) -> list[Array]:
     """``size`` bytes a wave as uint32 words (waves,); ``inside``: waves whose buffer covers them, None for all."""
+    m.moved["load scalar"] += size * m.count
     first = int(address[0])
     storage = m.arena.at(first >> 32)
     if m.races is None and inside is None and storage is not None and (address == first).all():
@@ -89,4 +90,4 @@ def load(m: State, held: Instruction, address: Array, inside: Any, size: int, si
             m.report.no_memory(m, held, (int(high) << 32) + low, one_lane, size)
         else:
             parts.append((at, low, one_lane))
-    return [word[:, 0] for word in memory.load(m, held, parts, size, signed)]
+    return [word[:, 0] for word in memory.load(m, held, parts, size, signed, counted=False)]

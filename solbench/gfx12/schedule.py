@@ -23,6 +23,8 @@ from solbench.gfx12.integers import Array
 from solbench.gfx12.program import Program
 from solbench.gfx12.state import State
 
+# Of a program that may spin, and of another one.
+SPIN_QUANTUM: Final = 300
 QUANTUM: Final = 3000
 # Turn and block.
 Place = tuple[int, int]
@@ -39,6 +41,7 @@ class Budget:
     max_instructions: int
     deadline: float
     executed: Array
+    quantum: int
     used: int = 0
     _checked: int = 0
 
@@ -126,7 +129,7 @@ def run_batch(
             return
         places = sorted(queue.ready)
         place = places[0]
-        if spent > QUANTUM and len(places) > 1:
+        if spent > budget.quantum and len(places) > 1:
             place, spent = places[int(choose.integers(len(places)))], 0
         waves = queue.ready.pop(place)
         m.select(_selection(waves, m.waves), len(waves))
@@ -160,7 +163,7 @@ def _run(m: State, blocks: Sequence[Block], place: Place, waves: Array, queue: Q
             return 0
         block = after
         ran += held.stop - held.start
-        if alone or (ran <= QUANTUM and (others is None or (turn, block) < others)):
+        if alone or (ran <= budget.quantum and (others is None or (turn, block) < others)):
             continue
         queue.join(block, waves)
         return ran
@@ -180,3 +183,15 @@ def _deadlock(m: State, program: Program, blocks: Sequence[Block], parked: dict[
         # They wait at the end of the block before.
         held = program.instructions[blocks[block].start - 1]
         m.report.waves(m, held, "deadlock", waves)
+
+
+def may_spin(program: Program) -> bool:
+    """Whether waves can wait for each other through memory: atomics that return, loads that see others' stores."""
+    return any(
+        "RETURN" in operand
+        or "_rtn_" in operation.mnemonic
+        or ("_load_" in operation.mnemonic and ("SCOPE_DEV" in operand or "SCOPE_SYS" in operand))
+        for held in program.instructions
+        for operation in held.operations
+        for operand in operation.operands
+    )

@@ -7,6 +7,7 @@ one instruction of all waves is one numpy call. ``selected`` narrows that to the
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -49,6 +50,7 @@ class State:
     full               whether all lanes of these are on
     overflow           FP16_OVFL of each wave's mode register: a 16-bit float that overflows becomes the largest one
     image              address of the code object
+    moved              bytes of lanes, by ``load`` or ``store`` and memory
     """
 
     vectors: Array
@@ -62,6 +64,7 @@ class State:
     report: Report
     barriers: Barriers
     image: int
+    moved: Counter[str]
     races: Races | None = None
     waits: Waits | None = None
     selected: Any = None
