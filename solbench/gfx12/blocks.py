@@ -69,7 +69,12 @@ def _block(
 ) -> Block:  # fmt: skip
     last = stop - 1
     ends = control.ends_block(names[last])
-    steps = [_step(instructions[n], names[n], strict) for n in range(start, last if ends else stop)]
+    # A strict wait changes registers in between.
+    kept = {} if strict else matrix.kept_tiles(instructions[start:stop])
+    steps = [
+        _step(instructions[n], names[n], strict, kept.get(n - start, (False, False)))
+        for n in range(start, last if ends else stop)
+    ]
     if ends:
         try:
             end = control.end(
@@ -85,14 +90,14 @@ def _block(
     return Block(start, stop, tuple(step for step in steps if step is not None), end)
 
 
-def _step(held: Instruction, name: str, strict: bool) -> Step | None:
+def _step(held: Instruction, name: str, strict: bool, kept: tuple[bool, bool]) -> Step | None:
     """One step; None where there is nothing to do. What cannot be emulated stops the run when it is reached."""
     if control.WAITS.fullmatch(name):
         return waits.step(name, held.operations[0].operands) if strict else None
     if control.NOTHING.fullmatch(name):
         return None
     try:
-        step = _built(held, name)
+        step = _built(held, name, kept)
     except (Unreadable, Unsupported) as error:
         return _stop(held, str(error))
     except (ValueError, IndexError, KeyError, TypeError, AttributeError) as error:
@@ -118,14 +123,16 @@ def _awaited(held: Instruction, step: Step) -> Step:
     return awaited
 
 
-def _built(held: Instruction, name: str) -> Step | None:
+def _built(held: Instruction, name: str, kept: tuple[bool, bool]) -> Step | None:
     if len(held.operations) == 1:
         operation: Operation = held.operations[0]
         made = control.step(held, name, operation.operands)
         if made is not None:
             return made
         texts, modifiers = split(operation)
-        for family in (scalar_memory, vector_memory, lds, matrix):
+        if name.startswith(("v_wmma_", "v_swmmac_")):
+            return matrix.build(held, name, texts, modifiers, kept)
+        for family in (scalar_memory, vector_memory, lds):
             made = family.build(held, name, texts, modifiers)
             if made is not None:
                 return made

@@ -84,6 +84,9 @@ class State:
         )  # fmt: skip
         self.rows = tuple(list(self.scalars.view(kind)) for kind in _DTYPES32)
         self.columns = tuple(list(self.scalars.view(kind)[:, :, None]) for kind in _DTYPES32)
+        self.floats = self.vectors.view(np.float32)
+        # Operands of matrix instructions that a later one of the same block reads again.
+        self.tiles: dict[tuple[str, int, str], Array] = {}
         self.row_bytes = list(self.scalars.view(np.uint8).reshape(SCALARS, waves, 4))
         self.column_halves = tuple(
             list(self.scalars.view(kind).reshape(SCALARS, waves, 1, 2)) for kind in _DTYPES16
