@@ -136,7 +136,7 @@ class HipHost:
         """Call an ``extern "C"`` function: tensors by their address, numbers as the ctypes value that is given, or as
         int64. The names are for findings. :class:`UnsupportedError`, :class:`solbench.errors.UndecidedError` and
         :class:`InputError` of a launch are raised when the function has ended."""
-        values = []
+        values: list[Any] = []
         for name, value in arguments.items():
             if hasattr(value, "untyped_storage"):
                 self.launches.storages.address(value, name)
@@ -172,7 +172,7 @@ class HipHost:
         """Explicit arguments at their places. An aligned word that leads into memory of the host's that is known
         becomes the address of the same bytes on the card: pointers, and those in structures."""
         explicit = [place for place in places if not place.kind.startswith("hidden_")]
-        data = np.zeros(max((place.offset + place.size for place in explicit), default=0), np.uint8)
+        data: Any = np.zeros(max((place.offset + place.size for place in explicit), default=0), np.uint8)
         for number, place in enumerate(explicit):
             value = np.frombuffer(ctypes.string_at(arguments[number], place.size), np.uint8).copy()
             words = value[: place.size // 8 * 8].view(np.uint64)

@@ -63,17 +63,41 @@ def sample(kind: str, count: int, random: np.random.Generator) -> np.ndarray[Any
     return _values(kind, count, random)
 
 
+def _few(kind: str) -> list[int]:
+    """Patterns of which all combinations should be met: zeros, ones, infinities, NaN; 0, 1, -1, ends of integers."""
+    if kind in FORMATS:
+        fraction, lowest, _, size = FORMATS[kind]
+        found = [0, 1, (-lowest + 1) << fraction, (1 << (size - 1)) - (1 << fraction), (1 << (size - 1)) - 1]
+        return found + [x | 1 << (size - 1) for x in found]
+    size = 8 * np.dtype(DTYPES[kind]).itemsize
+    return [0, 1, (1 << size) - 1, 1 << (size - 1), (1 << (size - 1)) - 1]
+
+
+def _patterns(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The bits of values: a choice between floats could make a signalling NaN quiet."""
+    return x if x.dtype == bool else x.view(f"u{x.dtype.itemsize}")
+
+
 def operands(kinds: tuple[str, ...], count: int, seed: int) -> list[np.ndarray[Any, Any]]:
-    """``count`` values of each operand; in a fifth of the places all operands of one type are equal."""
+    """``count`` values of each operand.
+
+    In parts of the places the operands after the first are equal to it, its complement or its negative, where they are
+    of its type; in another part all are of a few special values.
+    """
     random = np.random.default_rng(seed)
     found = [sample(kind, count, random) for kind in kinds]
-    same = random.random(count) < 0.2
-    for number in range(1, len(kinds)):
-        if kinds[number] == kinds[0]:
-            place = same.reshape(-1, *[1] * (found[0].ndim - 1))
-            # On patterns: a choice between floats could quiet a signalling NaN.
-            left, right = (x.view(f"u{x.dtype.itemsize}") if x.dtype != bool else x for x in (found[0], found[number]))
-            found[number] = np.where(place, left, right).view(found[number].dtype)
+    mode = random.choice(5, count, p=(0.15, 0.08, 0.07, 0.2, 0.5))
+    for number, kind in enumerate(kinds):
+        if found[number].dtype == bool:
+            continue
+        old = _patterns(found[number])
+        modes = mode.reshape(-1, *[1] * (old.ndim - 1))
+        if number and kind == kinds[0]:
+            first = _patterns(found[0])
+            old = np.select([modes == 0, modes == 1, modes == 2], [first, ~first, ~first + first.dtype.type(1)], old)
+        part = {"b128": "b32", "mix": "f32"}.get(kind, kind.removeprefix("2x"))
+        special = random.choice(np.array(_few(part), old.dtype), old.shape)
+        found[number] = np.where(modes == 3, special, old).view(found[number].dtype)
     return found
 
 

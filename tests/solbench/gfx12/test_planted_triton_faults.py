@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 import torch
 
-pytest.importorskip("triton")
-
 from solbench.errors import UndecidedError
 from solbench.gfx12.launches import Launches
 from solbench.gfx12.run import Options
@@ -19,7 +17,7 @@ from tests.solbench.gfx12.faults import triton_faults
 from tests.solbench.gfx12.faults.triton_faults import FAULTS, Fault
 
 SOURCE = Path(triton_faults.__file__).read_text()
-OPTIONS = Options(poison="nan", strict_waits=True, races=True, max_instructions=300_000, deadline_s=20.0)
+OPTIONS = Options(poison="nan", strict_waits=True, races=True, max_instructions=3_000_000, deadline_s=20.0)
 
 each_fault = pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 

@@ -17,7 +17,7 @@ from pseudocode_values import Int
 from solbench.gfx12.op import Op
 from solbench.gfx12.ops import OPS
 
-COUNT = 320
+COUNT = 480
 # Results that the table counts as bits and that are floats.
 BYTES = {"v_cvt_pk_fp8_f32": "2xfp8", "v_cvt_pk_bf8_f32": "2xbf8"}
 
@@ -124,6 +124,15 @@ def operands_of(entry: Op) -> list[Any]:
     kinds = tuple(entry.dst[0] if kind == "exec" else kind for kind in entry.src)
     kinds += (entry.dst[0],) if entry.reads_dst else ()
     return operands(kinds, COUNT, zlib.crc32(entry.name.encode()))
+
+
+def test_every_selector_of_perm() -> None:
+    high, low = operands(("b32", "b32"), 64, 1)
+    numbers = np.arange(64)
+    selectors = sum(
+        ((numbers * step + at) % 16).astype(np.uint32) << np.uint32(8 * at) for at, step in enumerate((1, 3, 5, 7))
+    )
+    check(OPS["v_perm_b32"], [high, low, selectors])
 
 
 @pytest.mark.parametrize("name", TESTED)

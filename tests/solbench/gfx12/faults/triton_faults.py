@@ -299,7 +299,7 @@ def in_place(right: bool, x: torch.Tensor) -> torch.Tensor:
 
 def lock_too_short(right: bool, x: torch.Tensor) -> torch.Tensor:
     y, lock = torch.zeros(x.shape[1], dtype=torch.int32), torch.zeros(1, dtype=torch.int32)
-    _lock_too_short[(len(x),)](x, y, lock, x.shape[1], right, 128)
+    _lock_too_short[(len(x),)](x, y, lock, x.shape[1], right, 128, num_warps=2)
     return y
 
 
@@ -348,7 +348,7 @@ FAULTS = (
     Fault("no_barrier", "race", values(3, 256), no_barrier, lambda x: x.flip(1) + 1),
     Fault("in_place", "race", values(300), in_place, lambda x: x * 2),
     Fault("lock_too_short", "race",
-          lambda g: {"x": torch.randint(-9, 9, (6, 100), generator=g, dtype=torch.int32)}, lock_too_short,
+          lambda g: {"x": torch.randint(-9, 9, (4, 100), generator=g, dtype=torch.int32)}, lock_too_short,
           lambda x: x.sum(0).int()),
     Fault("no_lock_at_all", "race", values(640), no_lock_at_all, lambda x: x.double().sum()[None]),
     Fault("writes_input", "read-only store", values(300), simple(_writes_input), lambda x: x * 2, "x"),
