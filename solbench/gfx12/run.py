@@ -15,9 +15,12 @@ from solbench.gfx12.arena import Arena
 from solbench.gfx12.barriers import Barriers
 from solbench.gfx12.blocks import Stopped, blocks
 from solbench.gfx12.counts import Counts, counted
+from solbench.gfx12.defined import Defined
 from solbench.gfx12.findings import Collector, Finding, place_of
 from solbench.gfx12.integers import Array
 from solbench.gfx12.launch import Launch
+from solbench.gfx12.marks import UNWRITTEN
+from solbench.gfx12.operands import EXEC, TTMP
 from solbench.gfx12.program import Program
 from solbench.gfx12.races import Races
 from solbench.gfx12.report import Report
@@ -40,6 +43,7 @@ class Options:
     groups            work-groups at once; 0 leaves it open
     poison            what registers, LDS and scratch hold at the start: ``zero``, ``nan`` or ``ones``
     strict_waits      results of loads reach their registers only when they are waited for
+    uninitialised     find uses of registers and bytes that nothing wrote
     races             find accesses that nothing orders
     max_instructions  wave-instructions
     deadline_s        seconds from the start of the run
@@ -50,6 +54,7 @@ class Options:
     groups: int = 0
     poison: str = "zero"
     strict_waits: bool = False
+    uninitialised: bool = False
     races: bool = False
     max_instructions: int = 1 << 62
     deadline_s: float = 600.0
@@ -80,7 +85,7 @@ def run(program: Program, launch: Launch, arena: Arena, options: Options) -> Out
     """
     launching.check(program, launch)
     collector = Collector()
-    held, _ = blocks(program, options.strict_waits)
+    held, _ = blocks(program, options.strict_waits, options.uninitialised)
     budget = Budget(
         options.max_instructions,
         time.monotonic() + options.deadline_s,
@@ -109,7 +114,7 @@ def _batches(
     budget: Budget,
     moved: Counter[str],
 ) -> None:
-    held, entry = blocks(program, options.strict_waits)
+    held, entry = blocks(program, options.strict_waits, options.uninitialised)
     image = _image(program, arena)
     users = launching.user_registers(program, arena, launch)
     at_once = options.groups or max(1, BATCH_WAVES // launch.waves)
@@ -120,6 +125,7 @@ def _batches(
         groups = min(at_once, launch.groups - first)
         if m is None or m.waves != groups * launch.waves:
             m = _state(program, launch, arena, groups, report, image, moved)
+        m.defined = _marks(program, m, users) if options.uninitialised else None
         m.races = races
         if races is not None:
             races.start_batch()
@@ -129,6 +135,17 @@ def _batches(
         m.barriers = Barriers(groups, launch.waves)
         launching.start(program, launch, users, first, m.vectors, m.scalars)
         run_batch(m, program, held, entry, budget, draws, options.seed)
+
+
+def _marks(program: Program, m: State, users: list[int]) -> Defined:
+    """Nothing is written yet but what a wave starts with."""
+    marks = Defined(
+        program.instructions, np.full_like(m.vectors, UNWRITTEN), np.zeros(m.lds.by_size[1].size, bool),
+        np.zeros(m.scratch.by_size[1].size, bool),
+    )  # fmt: skip
+    marks.given("v", [0])
+    marks.given("s", [*range(len(users)), TTMP + 7, TTMP + 8, TTMP + 9, EXEC, EXEC + 1])
+    return marks
 
 
 def _exchanges(program: Program) -> bool:

@@ -62,7 +62,7 @@ class Storages:
 
     def allocate(self, size: int, name: str) -> int:
         """Host address of ``size`` new bytes, for host code that asks the runtime for memory."""
-        data = np.zeros(size, np.uint8)
+        data: Any = np.zeros(size, np.uint8)
         host = int(data.ctypes.data)
         self._unwritten[host] = data
         self._place(host, size, data, data, name)

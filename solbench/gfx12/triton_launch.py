@@ -240,7 +240,7 @@ def _on_host(storages: Storages) -> Iterator[None]:
             named = dict(kwargs or {})
             if named.get("device") is not None:
                 named["device"] = "cpu"
-            if func is on_card:
+            if func == on_card:
                 return True
             if func is torch.Tensor.cuda:
                 return args[0]

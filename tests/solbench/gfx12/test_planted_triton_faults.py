@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 import torch
 
-pytest.importorskip("triton")
-
 from solbench.errors import UndecidedError
 from solbench.gfx12.launches import Launches
 from solbench.gfx12.run import Options

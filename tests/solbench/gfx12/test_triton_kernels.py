@@ -12,8 +12,6 @@ from typing import Any
 import pytest
 import torch
 
-pytest.importorskip("triton")
-
 from solbench.gfx12.run import Options
 from solbench.gfx12.triton_launch import launching
 from tests.solbench.gfx12.kernels import (
