@@ -16,11 +16,13 @@ from solbench.errors import InputError
 MAX_BYTES = 64 << 20
 MAX_INSTRUCTIONS = 1_000_000
 MAX_NAME = 200
-_LABEL = re.compile(r"([A-Za-z_.$][\w.$@]*):\s*(.*)")
+# A name with other characters than these is quoted.
+_LABEL = re.compile(r'([A-Za-z_.$][\w.$@]*|"[^"]+"):\s*(.*)')
 _OPERATION = re.compile(r"([a-z][a-z0-9_]{0,63})(?:\s+(.*))?")
 _FILE = re.compile(r'\.file\s+(\d+)\s+"([^"]*)"(?:\s+"([^"]*)")?')
 _LOCATION = re.compile(r"\.loc\s+(\d{1,9})\s+(\d{1,9})\b")
-_FUNCTION = re.compile(r"\.type\s+([\w.$@]+),\s*@function")
+_FUNCTION = re.compile(r'\.type\s+([\w.$@]+|"[^"]+"),\s*@function')
+_COMMENT = re.compile(r'((?:[^";/]|"[^"]*"|/(?!/))*)')
 _ALIGNED = re.compile(r"\.(?:p2align|p2alignl|balign|align)\b")
 # Directives within a function that put no bytes into it.
 _SILENT = re.compile(
@@ -75,20 +77,21 @@ def function(text: str, name: str, where: str) -> Function:
     if len(text) > MAX_BYTES:
         raise InputError(where, f"assembly of more than {MAX_BYTES} characters")
     lines = text.split("\n")
-    starts = [number for number, line in enumerate(lines) if line.startswith(f"{name}:")]
+    starts = [number for number, line in enumerate(lines) if line.startswith((f"{name}:", f'"{name}":'))]
     if len(starts) != 1:
         raise InputError(where, f"{len(starts)} functions {name!r} in the assembly")
     reader = _Reader(_files(lines))
-    functions = {match[1] for line in lines if (match := _FUNCTION.match(line.strip()))}
+    functions = {match[1].strip('"') for line in lines if (match := _FUNCTION.match(line.strip()))}
     for number in range(starts[0], len(lines)):
         statement = _statement(lines[number])
         label = _LABEL.fullmatch(statement)
-        if number > starts[0] and label and (label[1] in functions or label[1].startswith(".Lfunc_end")):
+        named = label[1].strip('"') if label else ""
+        if number > starts[0] and label and (named in functions or named.startswith(".Lfunc_end")):
             break
         if _END.match(statement):
             break
         if label:
-            reader.labels[label[1]] = len(reader.instructions)
+            reader.labels[named] = len(reader.instructions)
             statement = label[2]
         if statement:
             reader.statement(number + 1, statement)
@@ -138,7 +141,8 @@ class _Reader:
 def _statement(line: str) -> str:
     """A line without its comment; a quoted string, as in ``.file``, may hold what starts one."""
     if '"' in line:
-        return line.strip()
+        match = _COMMENT.match(line)
+        return match[1].strip() if match else line.strip()
     return line.partition(";")[0].partition("//")[0].strip()
 
 

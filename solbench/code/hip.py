@@ -8,12 +8,13 @@ allowed flag asks for, each source becomes a code object of its own.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import resource
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -35,6 +36,7 @@ MAX_CODE_BYTES, MAX_ASSEMBLY_BYTES = 16 << 20, 64 << 20
 _OF_LIBRARY = frozenset({"-shared", "-fPIC", "--no-offload-compress"})
 # No name that depends on where a source lies; a crash leaves no copy of the sources.
 _DEVICE = ("--offload-device-only", "--no-gpu-bundle-output", "-fuse-cuid=none", "-fno-crash-diagnostics")
+_WRONG = re.compile("error|undefined reference")
 _KERNEL = re.compile(r"^\s*\.amdhsa_kernel\s+(\S+)\s*$", re.MULTILINE)
 
 
@@ -82,28 +84,52 @@ def compile_hip(solution: Solution, arch: str, timeout_s: float, folder: Path | 
     :class:`BuildFailure`: UNSUPPORTED for another language, an unknown architecture or a missing compiler;
     COMPILE_ERROR for a flag that is not allowed and for sources that do not compile, with the compiler's last lines.
     """
+    flags: tuple[str, ...] = ()
+
+    def commands(given: Sequence[str], units: Sequence[str]) -> list[list[str]]:
+        nonlocal flags
+        flags = (*given, *_DEVICE)
+        return [[*flags, *what, f"../{number}.{suffix}", unit] for number, unit in enumerate(units)
+                for what, suffix in ((("-c", "-o"), "co"), (("-S", "-o"), "s"))]  # fmt: skip
+
+    with compiled(solution, arch, timeout_s, commands, folder=folder) as place:
+        built = tuple(_unit(place, number, unit, arch) for number, unit in enumerate(units_of(solution)))
+    return HipCode(arch, built, toolchain(arch), flags)
+
+
+@contextlib.contextmanager
+def compiled(
+    solution: Solution,
+    arch: str,
+    timeout_s: float,
+    commands: Callable[[Sequence[str], Sequence[str]], list[list[str]]],
+    *,
+    files: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+) -> Iterator[Path]:
+    """A folder in which the compiler of ``solution`` has run as ``commands`` say: its arguments, a list a run, from the
+    allowed flags without those for a library and from the paths of the sources, in a folder beside it (``src``).
+
+    ``files`` (path -> text) are laid below the folder too. It is gone afterwards. Failures as of :func:`compile_hip`.
+    """
     if language_of(solution) != "hip_cpp":
         raise BuildFailure(Status.UNSUPPORTED, f"language: {', '.join(solution.spec.languages)} is not hip_cpp")
     compiler = _compiler(arch)
-    identity = toolchain(arch)
-    flags = [flag for flag in allowed_flags(solution, compiler)[0] if flag not in _OF_LIBRARY] + [*_DEVICE]
-    units = units_of(solution)
+    flags = [flag for flag in allowed_flags(solution, compiler)[0] if flag not in _OF_LIBRARY]
+    asked = commands(flags, units_of(solution))
     sandbox.isolation()  # refuses where there would be none
     with tempfile.TemporaryDirectory(prefix="solbench-code-", dir=folder) as name:
         place = Path(name).resolve()
         for path, text in [*((f"src/{source.path}", source.content) for source in solution.sources),
-                           *compiler.files.items()]:  # fmt: skip
+                           *compiler.files.items(), *(files or {}).items()]:  # fmt: skip
             target = place / path
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(text.encode())
             os.utime(target, (0, 0))
-        common = [compiler.path, *flags, f"-ffile-prefix-map={place}=/solution"]
-        commands = [list(command) for command in compiler.before]
-        for number, unit in enumerate(units):
-            commands.append([*common, "-c", "-o", f"../{number}.co", unit])
-            commands.append([*common, "-S", "-o", f"../{number}.s", unit])
+        prefix = f"-ffile-prefix-map={place}=/solution"
+        every = [list(command) for command in compiler.before] + [[compiler.path, prefix, *run] for run in asked]
         answers, fault = ask(
-            "solbench.code.hip:run_compiler", {"commands": commands}, place,
+            "solbench.code.hip:run_compiler", {"commands": every}, place,
             timeout_s=timeout_s, memory_bytes=MEMORY_BYTES, torch=False,
         )  # fmt: skip
         log = last_bytes(place / "compiler-log", 4 * MAX_LOG_CHARS).decode("utf-8", "replace")[-MAX_LOG_CHARS:]
@@ -111,12 +137,11 @@ def compile_hip(solution: Solution, arch: str, timeout_s: float, folder: Path | 
         if fault == "timeout":
             raise BuildFailure(Status.COMPILE_ERROR, f"not compiled within the limit of {timeout_s:g} s", log)
         codes = [answer for answer in answers if type(answer) is int]
-        if fault is not None or codes != [0] * len(commands):
+        if fault is not None or codes != [0] * len(every):
             how = fault or f"ended with {next((code for code in codes if code), 'no answer')}"
-            last = next((line for line in log.splitlines() if "error" in line), log.strip().rpartition("\n")[2])
+            last = next((line for line in log.splitlines() if _WRONG.search(line)), log.strip().rpartition("\n")[2])
             raise BuildFailure(Status.COMPILE_ERROR, f"{compiler.name} {how}: {last[:300]}", log)
-        built = tuple(_unit(place, number, unit, arch) for number, unit in enumerate(units))
-    return HipCode(arch, built, identity, tuple(flags))
+        yield place
 
 
 def run_compiler(request: Mapping[str, Any], folder: Path) -> Iterator[int]:

@@ -23,10 +23,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.machinery import ModuleSpec
 from pathlib import Path, PurePosixPath
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 from blake3 import blake3
+
+from solbench.code.cardless import torch_answers, triton_driver
 
 SOLUTION, LIBRARY = "/solution", "/triton"
 # What decides the machine code beside sources and compiler: pinned to what Triton does by default, and recorded.
@@ -184,56 +186,12 @@ def _plain(value: Any) -> Any:
 
 def _install(recorder: _Recorder, arch: str, device: Mapping[str, Any]) -> None:
     """Make Triton compile for ``arch`` and launch into ``recorder``."""
+    import torch
     import triton
     from triton import knobs
-    from triton.backends.compiler import GPUTarget
-    from triton.backends.driver import DriverBase
     from triton.compiler import code_generator
     from triton.runtime import driver
     from triton.runtime.autotuner import Autotuner
-
-    class Driver(DriverBase):
-        """Everything that Triton asks a driver for, without a card behind it."""
-
-        def __init__(self) -> None:
-            properties = {
-                # Too much is a finding about the kernel, not the end of the call.
-                "max_shared_mem": 2**30, "max_num_regs": 2**30, "multiprocessor_count": device["multiprocessors"],
-                "warpSize": device["warp_size"], "sm_clock_rate": 0, "mem_clock_rate": 0, "mem_bus_width": 0,
-            }  # fmt: skip
-            self.utils = SimpleNamespace(
-                get_device_properties=lambda index: properties,
-                load_binary=lambda name, kernel, shared, index: (object(), object(), 0, 0, 2**20),
-                unload_module=lambda module: None,
-            )
-            self.launcher_cls = recorder.launcher
-
-        @classmethod
-        def is_active(cls) -> bool:
-            return True
-
-        def map_python_to_cpp_type(self, ty: str) -> str:
-            raise RuntimeError("nothing is launched here")
-
-        def get_current_target(self) -> Any:
-            return GPUTarget("hip", arch, device["warp_size"])
-
-        def get_active_torch_device(self) -> Any:
-            import torch
-
-            return torch.device("meta")
-
-        def get_benchmarker(self) -> Any:
-            raise RuntimeError("nothing is timed here")
-
-        def get_current_device(self) -> int:
-            return 0
-
-        def set_current_device(self, index: int) -> None:
-            pass
-
-        def get_current_stream(self, index: int) -> int:
-            return 0
 
     def tune(self: Any, *args: Any, **kwargs: Any) -> Any:
         """Every configuration in turn; one that does not compile is skipped where another does, as on a card."""
@@ -276,28 +234,10 @@ def _install(recorder: _Recorder, arch: str, device: Mapping[str, Any]) -> None:
     triton.compiler.compile = compiling
     Autotuner.run = tune
     knobs.compilation.listener = recorder.compiled
-    driver.set_active(Driver())
-    _card_of_torch(device)
-
-
-def _card_of_torch(device: Mapping[str, Any]) -> None:
-    """What host code asks ``torch.cuda`` before it launches; anything else fails as it does without a card."""
-    import torch
-
-    properties = SimpleNamespace(
-        name=device["name"], gcnArchName=device["arch"], multi_processor_count=device["multiprocessors"],
-        warp_size=device["warp_size"], total_memory=device["memory_bytes"],
-        major=device["major"], minor=device["minor"],
-        shared_memory_per_block=device["lds_bytes"], L2_cache_size=device["l2_bytes"],
-    )  # fmt: skip
-    torch.cuda.get_device_properties = lambda *_, **__: properties
-    torch.cuda.get_device_name = lambda *_, **__: device["name"]
-    torch.cuda.get_device_capability = lambda *_, **__: (device["major"], device["minor"])
-    torch.cuda.current_device = lambda: 0
-    torch.cuda.device_count = lambda: 1
-    torch.cuda.is_available = lambda: True
-    torch.cuda.synchronize = lambda *_, **__: None
-    torch.cuda.device = lambda *_, **__: contextlib.nullcontext()
+    # Too much LDS is a finding about the kernel, not the end of the call.
+    driver.set_active(triton_driver(arch, device, recorder.launcher, torch_device="meta", lds_bytes=2**30))
+    for name, answer in torch_answers(device).items():
+        setattr(torch.cuda, name, answer)
 
 
 @contextlib.contextmanager

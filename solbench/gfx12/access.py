@@ -7,18 +7,19 @@ A writer changes the selected waves, and of vector registers the lanes that EXEC
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from solbench.gfx12.integers import Array
 from solbench.gfx12.operands import EXEC, NULL, SCALARS, VCC, Modifiers, Operand, Unreadable, constant_bits
 from solbench.gfx12.state import HALF, LANES, SLOT, State, bits_of
 
 Reader = Callable[[State], Any]
 Writer = Callable[[State, Any], None]
-_UINT = {16: np.uint16, 32: np.uint32, 64: np.uint64}
-_DTYPES = {
+_UINT: dict[int, Any] = {16: np.uint16, 32: np.uint32, 64: np.uint64}
+_DTYPES: dict[str, Any] = {
     "b16": np.uint16, "u16": np.uint16, "bf16": np.uint16, "i16": np.int16, "f16": np.float16, "imm16": np.int16,
     "b32": np.uint32, "u32": np.uint32, "i32": np.int32, "f32": np.float32, "mix": np.float32,
     "b64": np.uint64, "u64": np.uint64, "i64": np.int64, "f64": np.float64, "exec": np.uint32,
@@ -30,7 +31,7 @@ def width(kind: str) -> int:
     return int("".join(c for c in kind.removeprefix("2x") if c.isdigit()) or 32)
 
 
-def constant(operand: Operand, kind: str) -> np.ndarray:
+def constant(operand: Operand, kind: str) -> Array:
     """A constant as a scalar array of the type."""
     bits = constant_bits(operand, width(kind), kind.startswith("f"), kind.startswith("i"), kind == "bf16")
     return np.array(bits, _UINT[width(kind)]).view(_DTYPES[kind])
@@ -324,15 +325,13 @@ def vector_writer(operand: Operand, kind: str, whole: bool = False) -> Writer:
         raise Unreadable(operand.text)
     register, bits = operand.register, width(kind)
     if kind.startswith("2x") and bits == 16:
-        return _store(lambda m, slot=HALF[kind[2:]]: m.halves[slot][register], whole, 3)
+        return _store(_at("halves", HALF[kind[2:]], register), whole, 3)
     if kind == "2xf32":
-        words = [_store(lambda m, r=register + n: m.lanes[2][r], whole) for n in range(2)]
-        return lambda m, value: [store(m, value[..., n]) for n, store in enumerate(words)] and None
+        return _words([_store(_at("lanes", 2, register + n), whole) for n in range(2)])
     if bits == 128:
-        words = [_store(lambda m, r=register + n: m.lanes[0][r], whole) for n in range(4)]
-        return lambda m, value: [store(m, value[..., n]) for n, store in enumerate(words)] and None
+        return _words([_store(_at("lanes", 0, register + n), whole) for n in range(4)])
     if bits == 64:
-        low, high = (_store(lambda m, r=register + n: m.lanes[0][r], whole) for n in range(2))
+        low, high = (_store(_at("lanes", 0, register + n), whole) for n in range(2))
 
         def wide(m: State, value: Any) -> None:
             joined = np.ascontiguousarray(value).view(np.uint32).reshape(*value.shape, 2)
@@ -344,6 +343,18 @@ def vector_writer(operand: Operand, kind: str, whole: bool = False) -> Writer:
         slot, half = HALF[kind], operand.half or 0
         return _store(lambda m: m.halves[slot][register][..., half], whole)
     return _lane_writer(register, SLOT[kind], whole)
+
+
+def _at(name: str, slot: int, register: int) -> Callable[[State], Array]:
+    return lambda m: getattr(m, name)[slot][register]
+
+
+def _words(stores: Sequence[Writer]) -> Writer:
+    def write(m: State, value: Any) -> None:
+        for number, store in enumerate(stores):
+            store(m, value[..., number])
+
+    return write
 
 
 def _lane_writer(register: int, slot: int, whole: bool) -> Writer:
@@ -366,7 +377,7 @@ def _lane_writer(register: int, slot: int, whole: bool) -> Writer:
     return write
 
 
-def _store(at: Callable[[State], np.ndarray], whole: bool, axes: int = 2) -> Writer:
+def _store(at: Callable[[State], Array], whole: bool, axes: int = 2) -> Writer:
     def write(m: State, value: Any) -> None:
         held = at(m)
         if m.full or whole:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from solbench.gfx12.access import Reader, scalar_reader, vector_reader
+from solbench.gfx12.integers import Array
 from solbench.gfx12.memory import Part
 from solbench.gfx12.operands import NULL, PRIVATE_APERTURE, SHARED_APERTURE, Modifiers, Operand, Unreadable
 from solbench.gfx12.state import LANES, State, Unsupported
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 Parts = Callable[[State], Sequence[Part]]
 _NONE = Modifiers()
 _HALF = 1 << 31
+# What Triton gives its buffers as their size, and masked lanes as their offset.
+_TRITON_RECORDS, _MASKED = 0x7FFFFFFE, np.uint32(0x80000000)
 # OOB_SELECT of a buffer resource.
 _STRUCTURED, _INDEX_ONLY, _EMPTY_ONLY, _RAW = range(4)
 
@@ -30,7 +33,7 @@ def _mask(m: State) -> Any:
     return None if m.full else m.mask
 
 
-def _storage(m: State, held: Instruction, high: int, low: np.ndarray, mask: Any, size: int) -> list[Part]:
+def _storage(m: State, held: Instruction, high: int, low: Array, mask: Any, size: int) -> list[Part]:
     """The part of one upper word; what lies up to 4 GiB before or after a storage is out of its bounds."""
     found = m.arena.at(high)
     if found is not None:
@@ -39,15 +42,15 @@ def _storage(m: State, held: Instruction, high: int, low: np.ndarray, mask: Any,
     first = int(low[mask].min()) if mask is not None and mask.any() else int(low.min())
     if mask is not None and not mask.any():
         return []
-    if before is not None and (after is None or first >= _HALF):
+    if before is not None and first >= _HALF:
         return [(before, low - (1 << 32), mask)]
-    if after is not None:
+    if after is not None and first < _HALF:
         return [(after, low + (1 << 32), mask)]
     m.report.no_memory(m, held, (high << 32) + low, mask, size)
     return []
 
 
-def _by_upper_word(m: State, held: Instruction, address: np.ndarray, mask: Any, size: int) -> list[Part]:
+def _by_upper_word(m: State, held: Instruction, address: Array, mask: Any, size: int) -> list[Part]:
     """Parts of int64 addresses (waves, 32)."""
     high, low = address >> 32, address & 0xFFFFFFFF
     listed = high if mask is None else high[mask]
@@ -110,6 +113,8 @@ def buffer_parts(
         mask = _mask(m)
         if not np.all(inside):
             mask = np.broadcast_to(inside, (m.count, LANES)) if mask is None else mask & inside
+        if uniform and records == _TRITON_RECORDS and lane_offset is not None and mask is not None:
+            _unmasked(m, held, word1 & 0xFFFF, word0, lane_offset(m), inside, fixed, size)
         if uniform:
             return _storage(m, held, word1 & 0xFFFF, _wide(m, total + word0), mask, size)
         return _by_upper_word(m, held, _wide(m, total + word0 + ((word1 & 0xFFFF) << 32)), mask, size)
@@ -117,7 +122,20 @@ def buffer_parts(
     return parts
 
 
-def _wide(m: State, offsets: Any) -> np.ndarray:
+def _unmasked(
+    m: State, held: Instruction, high: int, low: int, lanes: Array, inside: Array, fixed: int, size: int
+) -> None:
+    """Report lanes of Triton's buffers that the card leaves out although the program did not mask them."""
+    outside = np.broadcast_to(~inside & (lanes != _MASKED), (m.count, LANES)) & m.mask
+    if outside.any():
+        storage = m.arena.at(high)
+        offset = np.broadcast_to(lanes.view(np.int32), outside.shape).astype(np.int64) + low + fixed
+        if storage is not None:
+            what = "store" if "_store_" in held.name else "atomic" if "_atomic_" in held.name else "load"
+            m.report.bounds(m, held, storage, offset, outside, size, what)
+
+
+def _wide(m: State, offsets: Any) -> Array:
     found = np.asarray(offsets, np.int64)
     return found if found.shape == (m.count, LANES) else np.broadcast_to(found, (m.count, LANES))
 

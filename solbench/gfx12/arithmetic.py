@@ -77,7 +77,7 @@ def _half(entry: Op, operation: Operation) -> tuple[Compute, Writer]:
     if unknown:
         raise Unsupported(f"{operation.mnemonic} with {', '.join(sorted(unknown))}")
     vector = entry.name.startswith("v_")
-    written, sources = _operands(entry, texts)
+    written, sources = operands_of(entry, texts)
     if vector and entry.name == "v_fma_mixhi_f16":
         written = [_half_of(written[0], 1)]
     elif vector and width(entry.dst[0]) == 16 and not entry.dst[0].startswith("2x"):
@@ -118,7 +118,7 @@ def _half_of(operand: Operand, half: int) -> Operand:
     return Operand(operand.kind, operand.register, operand.count, half, text=operand.text)
 
 
-def _operands(entry: Op, texts: Sequence[str]) -> tuple[list[Operand], list[Operand]]:
+def operands_of(entry: Op, texts: Sequence[str]) -> tuple[list[Operand], list[Operand]]:
     """Results and sources as the signature has them; masks that are not printed are VCC."""
     listed = [parse(text) for text in texts]
     written: list[Operand] = []

@@ -9,9 +9,11 @@ from typing import Any
 
 from solbench.code.assembly import Operation
 from solbench.gfx12 import arithmetic, control, lds, matrix, scalar_memory, vector_memory, waits
+from solbench.gfx12.marking import deciding, marking
 from solbench.gfx12.operands import Unreadable, split
 from solbench.gfx12.program import Instruction, Program
 from solbench.gfx12.state import State, Step, Unsupported
+from solbench.gfx12.uses import uses
 
 
 @dataclass(frozen=True)
@@ -33,15 +35,16 @@ class Stopped(Exception):
         self.reason = reason
 
 
-def blocks(program: Program, strict: bool) -> tuple[tuple[Block, ...], int]:
-    """All blocks and the number of the first. ``strict``: with the steps of waits."""
-    key = ("blocks", strict)
+def blocks(program: Program, strict: bool, marked: bool) -> tuple[tuple[Block, ...], int]:
+    """All blocks and the number of the first. ``strict``: with the steps of waits; ``marked``: with marks of what
+    nothing wrote."""
+    key = ("blocks", strict, marked)
     if key not in program.compiled:
-        program.compiled[key] = _build(program, strict)
+        program.compiled[key] = _build(program, strict, marked)
     return program.compiled[key]
 
 
-def _build(program: Program, strict: bool) -> tuple[tuple[Block, ...], int]:
+def _build(program: Program, strict: bool, marked: bool) -> tuple[tuple[Block, ...], int]:
     instructions = program.instructions
     names = [arithmetic.name_of(held.operations[0]) for held in instructions]
     leaders = {program.entry, 0}
@@ -56,7 +59,7 @@ def _build(program: Program, strict: bool) -> tuple[tuple[Block, ...], int]:
     starts = sorted(leaders)
     by_address = {instructions[start].address: place for place, start in enumerate(starts)}
     found = tuple(
-        _block(instructions, names, start, stop, by_address, place + 1, strict)
+        _block(instructions, names, start, stop, by_address, place + 1, strict, marked)
         for place, (start, stop) in enumerate(zip(starts, [*starts[1:], len(instructions)], strict=True))
     )
     return found, starts.index(program.entry)
@@ -64,11 +67,21 @@ def _build(program: Program, strict: bool) -> tuple[tuple[Block, ...], int]:
 
 def _block(
     instructions: Sequence[Instruction], names: Sequence[str], start: int, stop: int, by_address: Mapping[int, int],
-    after: int, strict: bool,
+    after: int, strict: bool, marked: bool,
 ) -> Block:  # fmt: skip
     last = stop - 1
     ends = control.ends_block(names[last])
-    steps = [_step(instructions[n], names[n], strict) for n in range(start, last if ends else stop)]
+    # A strict wait changes registers in between.
+    kept = {} if strict else matrix.kept_tiles(instructions[start:stop])
+    steps = [
+        _step(instructions[n], names[n], strict, kept.get(n - start, (False, False)))
+        for n in range(start, last if ends else stop)
+    ]
+    if marked:
+        steps = [
+            marking(instructions[start + place], start + place, step) if step is not None else None
+            for place, step in enumerate(steps)
+        ]
     if ends:
         try:
             end = control.end(
@@ -76,7 +89,7 @@ def _block(
             )
         except (Unreadable, Unsupported, KeyError) as error:
             end = _stop(instructions[last], str(error))
-        end = _located(instructions[last], end)
+        end = _located(instructions[last], deciding(instructions[last], last, end) if marked else end)
     elif after - 1 == len(by_address) - 1:
         end = _stop(instructions[last], "the program goes on after its last instruction")
     else:
@@ -84,29 +97,49 @@ def _block(
     return Block(start, stop, tuple(step for step in steps if step is not None), end)
 
 
-def _step(held: Instruction, name: str, strict: bool) -> Step | None:
+def _step(held: Instruction, name: str, strict: bool, kept: tuple[bool, bool]) -> Step | None:
     """One step; None where there is nothing to do. What cannot be emulated stops the run when it is reached."""
     if control.WAITS.fullmatch(name):
         return waits.step(name, held.operations[0].operands) if strict else None
     if control.NOTHING.fullmatch(name):
         return None
     try:
-        step = _built(held, name)
+        step = _built(held, name, kept)
     except (Unreadable, Unsupported) as error:
         return _stop(held, str(error))
     except (ValueError, IndexError, KeyError, TypeError, AttributeError) as error:
         return _stop(held, f"operands that are not understood ({error})")
-    return _stop(held, "no semantics for it") if step is None else _located(held, step)
+    if step is None:
+        return _stop(held, "no semantics for it")
+    step = _located(held, step)
+    return _awaited(held, step) if strict else step
 
 
-def _built(held: Instruction, name: str) -> Step | None:
+def _awaited(held: Instruction, step: Step) -> Step:
+    """The step of strict waits: registers that it reads must have been waited for."""
+    read = uses(held).reads
+    if not read:
+        return step
+    names = tuple(f"{kind}{number}" for kind, number in read)
+
+    def awaited(m: State) -> None:
+        if m.waits is not None:
+            m.waits.check(m, held, read, names)
+        step(m)
+
+    return awaited
+
+
+def _built(held: Instruction, name: str, kept: tuple[bool, bool]) -> Step | None:
     if len(held.operations) == 1:
         operation: Operation = held.operations[0]
         made = control.step(held, name, operation.operands)
         if made is not None:
             return made
         texts, modifiers = split(operation)
-        for family in (scalar_memory, vector_memory, lds, matrix):
+        if name.startswith(("v_wmma_", "v_swmmac_")):
+            return matrix.build(held, name, texts, modifiers, kept)
+        for family in (scalar_memory, vector_memory, lds):
             made = family.build(held, name, texts, modifiers)
             if made is not None:
                 return made

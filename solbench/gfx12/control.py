@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from solbench.gfx12.access import scalar_reader, scalar_writer, scc_writer
+from solbench.gfx12.integers import Array
 from solbench.gfx12.operands import EXEC, VCC, Operand, Unreadable, parse
 from solbench.gfx12.state import State, Step, Unsupported
 
@@ -26,7 +27,7 @@ PARKED: Final = -1
 NOTHING = re.compile(
     r"s_(nop|clause|delay_alu|wait_alu|wait_idle|wait_event|sleep|sleep_var|setprio|code_end|icache_inv|dcache_inv|"
     r"sethalt|wakeup|prefetch_\w+|buffer_prefetch_data|ttracedata\w*|incperflevel|decperflevel|version)|"
-    r"(global|buffer|flat)_(inv|wb|wbinv)|v_nop|v_pipeflush|ds_nop"
+    r"(global|buffer|flat)_(wb|wbinv)|v_nop|v_pipeflush|ds_nop"
 )
 WAITS = re.compile(r"s_wait_(loadcnt|storecnt|samplecnt|bvhcnt|expcnt|dscnt|kmcnt|loadcnt_dscnt|storecnt_dscnt)")
 # The mode register (hwreg 1) at the start: round to nearest, denormals kept.
@@ -50,8 +51,11 @@ def step(held: Instruction, name: str, texts: Sequence[str]) -> Step | None:
         if texts != ("-1",):
             raise Unsupported(f"{name} {', '.join(texts)}")
         if name == "s_barrier_signal":
-            return lambda m: m.barriers.signal(m)
+            return _signal
         return lambda m: scc_writer(m, m.barriers.signal(m))
+    if name in ("global_inv", "buffer_inv", "flat_inv"):
+        # Within a group there is nothing to do: its waves see what they wrote.
+        return _fence if any("SCOPE_DEV" in text or "SCOPE_SYS" in text for text in texts) else _nothing
     if name == "s_getpc_b64":
         write = scalar_writer(parse(texts[0]), "u64")
         after = held.address + held.size
@@ -67,6 +71,19 @@ def step(held: Instruction, name: str, texts: Sequence[str]) -> Step | None:
     if name in ("s_round_mode", "s_denorm_mode"):
         raise Unsupported(name)
     return None
+
+
+def _fence(m: State) -> None:
+    if m.races is not None:
+        m.races.fence(m)
+
+
+def _nothing(m: State) -> None:
+    del m
+
+
+def _signal(m: State) -> None:
+    m.barriers.signal(m)
 
 
 def _field(text: str) -> tuple[int, int]:
@@ -139,14 +156,14 @@ def _conditional(name: str, target: int, after: int) -> Callable[[State], Next]:
     if register is None or condition not in ("vccz", "vccnz", "execz", "execnz"):
         raise Unreadable(name)
 
-    def nonzero(m: State) -> np.ndarray:
+    def nonzero(m: State) -> Array:
         held = m.rows[0][register]
         return (held if m.selected is None else held[m.selected]) != 0
 
     return _two_ways(nonzero, condition.endswith("nz"), target, after)
 
 
-def _two_ways(test: Callable[[State], np.ndarray], taken: bool, target: int, after: int) -> Callable[[State], Next]:
+def _two_ways(test: Callable[[State], Array], taken: bool, target: int, after: int) -> Callable[[State], Next]:
     def where(m: State) -> Next:
         held = test(m)
         count = int(np.count_nonzero(held))

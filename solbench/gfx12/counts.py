@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-import numpy as np
-
 from solbench.code import mix
 from solbench.gfx12.blocks import Block
+from solbench.gfx12.integers import Array
 from solbench.gfx12.program import Program
 
 # Floating operations of one WMMA: multiply and add of 16 x 16 results over K.
@@ -32,7 +31,7 @@ class Counts:
     stored: Mapping[str, int]
 
 
-def counted(program: Program, blocks: Sequence[Block], executed: np.ndarray, moved: Mapping[str, int]) -> Counts:
+def counted(program: Program, blocks: Sequence[Block], executed: Array, moved: Mapping[str, int]) -> Counts:
     """Counts from how often each block ran."""
     times = [0] * len(program.instructions)
     for block, waves in zip(blocks, executed.tolist(), strict=True):

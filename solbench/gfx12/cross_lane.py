@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from solbench.gfx12.access import Reader, Writer
+from solbench.gfx12.integers import Array
 from solbench.gfx12.operands import Modifiers
 from solbench.gfx12.state import LANES, State, Unsupported
 
@@ -27,9 +28,9 @@ def has_dpp(modifiers: Modifiers) -> bool:
     return bool(_CONTROLS & modifiers.values.keys() or _FLAGS & modifiers.flags or "row_mask" in modifiers.values)
 
 
-def source_lanes(modifiers: Modifiers) -> tuple[np.ndarray, np.ndarray]:
+def source_lanes(modifiers: Modifiers) -> tuple[Array, Array]:
     """The lane that each lane reads, and whether there is one."""
-    always = np.ones(LANES, bool)
+    always: Array = np.ones(LANES, bool)
     for name in ("dpp8", "quad_perm"):
         if name in modifiers.values:
             listed = np.array([int(n) for n in re.findall(r"\d+", modifiers.values[name])])

@@ -15,6 +15,7 @@ import numpy as np
 
 from solbench.errors import InputError, UnsupportedError
 from solbench.gfx12.arena import Arena
+from solbench.gfx12.integers import Array
 from solbench.gfx12.operands import EXEC, PRIVATE_APERTURE, SHARED_APERTURE, TTMP
 from solbench.gfx12.program import Program
 from solbench.gfx12.state import LANES
@@ -76,7 +77,7 @@ def check(program: Program, launch: Launch) -> None:
             raise UnsupportedError(f"{where}: kernel {program.kernel.name!r} asks for its {name} in registers")
 
 
-def arguments(program: Program, launch: Launch) -> np.ndarray:
+def arguments(program: Program, launch: Launch) -> Array:
     """The kernel's argument segment, hidden arguments filled in; uint8."""
     held = bytearray(max(16, program.kernel.arguments_bytes))
     held[: len(launch.arguments)] = launch.arguments
@@ -97,7 +98,7 @@ def arguments(program: Program, launch: Launch) -> np.ndarray:
     return np.frombuffer(held, np.uint8)
 
 
-def packet(program: Program, launch: Launch, arguments_at: int) -> np.ndarray:
+def packet(program: Program, launch: Launch, arguments_at: int) -> Array:
     """The 64 bytes of the dispatch packet; uint8."""
     (gx, gy, gz), (bx, by, bz) = launch.grid, launch.block
     held = struct.pack(
@@ -125,15 +126,13 @@ def user_registers(program: Program, arena: Arena, launch: Launch) -> list[int]:
     return found
 
 
-def start(
-    program: Program, launch: Launch, users: list[int], first: int, vectors: np.ndarray, scalars: np.ndarray
-) -> None:
+def start(program: Program, launch: Launch, users: list[int], first: int, vectors: Array, scalars: Array) -> None:
     """Fill the registers of the groups from number ``first`` on, as many as the arrays have waves for."""
     waves = launch.waves
     groups = scalars.shape[1] // waves
     for register, value in enumerate(users):
         scalars[register] = value
-    number = first + np.repeat(np.arange(groups, dtype=np.int64), waves)
+    number: Array = first + np.repeat(np.arange(groups, dtype=np.int64), waves)
     x, y, _ = launch.grid
     within = np.tile(np.arange(waves, dtype=np.int64), groups)
     scalars[TTMP + 9] = number % x

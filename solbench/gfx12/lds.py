@@ -14,6 +14,7 @@ import numpy as np
 from solbench.gfx12 import memory
 from solbench.gfx12.access import Writer, vector_reader, vector_writer
 from solbench.gfx12.atomics import ATOMICS
+from solbench.gfx12.integers import Array
 from solbench.gfx12.operands import Modifiers, Operand, Unreadable, parse
 from solbench.gfx12.state import LANES, State, Step, Unsupported
 from solbench.gfx12.vector_memory import atomic_readers, deliver_atomic, element
@@ -34,9 +35,9 @@ _LANES = np.arange(LANES)
 def build(held: Instruction, name: str, texts: Sequence[str], modifiers: Modifiers) -> Step | None:
     """The step of an LDS instruction; None for a name that is none of them."""
     if name in ("ds_bpermute_b32", "ds_bpermute_fi_b32", "ds_permute_b32"):
-        return _permute(name, texts, modifiers)
+        return _permute(held, name, texts, modifiers)
     if name == "ds_swizzle_b32":
-        return _swizzle(texts, modifiers)
+        return _swizzle(held, texts, modifiers)
     if match := _TWO.fullmatch(name):
         scale = int(match[3]) // 8 * (64 if match[2] else 1)
         return (_load_two if match[1] == "load" else _store_two)(held, texts, modifiers, int(match[3]) // 8, scale)
@@ -56,20 +57,26 @@ def _address(text: str) -> Any:
 
 
 def _part(m: State, read: Any, fixed: int) -> list[memory.Part]:
-    offset = read(m).astype(np.int64) + fixed
+    offset = (read(m) + np.uint32(fixed)).astype(np.int64)
     if offset.shape != (m.count, LANES):
         offset = np.broadcast_to(offset, (m.count, LANES))
     return [(m.lds, offset, None if m.full else m.mask)]
 
 
 def _finish(
-    m: State, registers: Sequence[tuple[int, int]], writers: Sequence[Writer], words: Sequence[np.ndarray]
+    m: State, held: Instruction, registers: Sequence[tuple[int, int]], writers: Sequence[Writer], words: Sequence[Array]
 ) -> None:
     if m.waits is not None:
-        m.waits.withhold(m, "ds", registers, words)
+        m.waits.withhold(m, "ds", registers, words, held)
         return
     for write, word in zip(writers, words, strict=True):
         write(m, word)
+
+
+def _counted(m: State) -> None:
+    """Stores count where loads do."""
+    if m.waits is not None:
+        m.waits.count(m, "ds")
 
 
 def _registers(data: Operand, count: int) -> tuple[list[tuple[int, int]], list[Writer]]:
@@ -98,7 +105,7 @@ def _load(
 
     def step(m: State) -> None:
         words = memory.load(m, held, _part(m, read, fixed), size, signed)
-        _finish(m, places, writers, [words[0].astype(np.uint16)] if narrow else words)
+        _finish(m, held, places, writers, [words[0].astype(np.uint16)] if narrow else words)
 
     return step
 
@@ -110,7 +117,7 @@ def _load_two(held: Instruction, texts: Sequence[str], modifiers: Modifiers, siz
 
     def step(m: State) -> None:
         words = [word for at in fixed for word in memory.load(m, held, _part(m, read, at), size)]
-        _finish(m, places, writers, words)
+        _finish(m, held, places, writers, words)
 
     return step
 
@@ -124,6 +131,7 @@ def _store(held: Instruction, texts: Sequence[str], modifiers: Modifiers, size: 
     def step(m: State) -> None:
         words = [one(m) for one in readers]
         memory.store(m, held, _part(m, read, fixed), size, [words[0] >> shift] if shift else words)
+        _counted(m)
 
     return step
 
@@ -138,6 +146,7 @@ def _store_two(held: Instruction, texts: Sequence[str], modifiers: Modifiers, si
     def step(m: State) -> None:
         for fixed, readers in pairs:
             memory.store(m, held, _part(m, read, fixed), size, [one(m) for one in readers])
+        _counted(m)
 
     return step
 
@@ -158,12 +167,14 @@ def _atomic(held: Instruction, texts: Sequence[str], modifiers: Modifiers, opera
     def step(m: State) -> None:
         values = [one(m) for one in readers]
         before = memory.atomic(m, held, _part(m, read, fixed), size, change, values, kind, adds)
-        deliver_atomic(m, before, size, places, writers, "ds")
+        deliver_atomic(m, held, before, size, places, writers, "ds")
+        if not places:
+            _counted(m)
 
     return step
 
 
-def _permute(name: str, texts: Sequence[str], modifiers: Modifiers) -> Step:
+def _permute(held: Instruction, name: str, texts: Sequence[str], modifiers: Modifiers) -> Step:
     """``ds_bpermute`` fetches from the lane that bits 6:2 of the address name, ``ds_permute`` sends to it."""
     places, writers = _registers(parse(texts[0]), 1)
     read, value, fixed = _address(texts[1]), _words(parse(texts[2]), 1)[0], modifiers.number("offset")
@@ -180,12 +191,12 @@ def _permute(name: str, texts: Sequence[str], modifiers: Modifiers) -> Step:
             if not m.full and name == "ds_bpermute_b32":
                 data = np.where(m.mask, data, np.uint32(0))
             found = np.take_along_axis(data, lane, 1)
-        _finish(m, places, writers, [found])
+        _finish(m, held, places, writers, [found])
 
     return step
 
 
-def _swizzle(texts: Sequence[str], modifiers: Modifiers) -> Step:
+def _swizzle(held: Instruction, texts: Sequence[str], modifiers: Modifiers) -> Step:
     places, writers = _registers(parse(texts[0]), 1)
     value = _words(parse(texts[1]), 1)[0]
     source = swizzle_lanes(modifiers.values.get("offset", "0"))
@@ -194,12 +205,12 @@ def _swizzle(texts: Sequence[str], modifiers: Modifiers) -> Step:
         data = value(m)
         if not m.full:
             data = np.where(m.mask, data, np.uint32(0))
-        _finish(m, places, writers, [data[:, source]])
+        _finish(m, held, places, writers, [data[:, source]])
 
     return step
 
 
-def swizzle_lanes(text: str) -> np.ndarray:
+def swizzle_lanes(text: str) -> Array:
     """The lane that each lane reads from: ``ds_swizzle_b32``'s offset, as a number or as LLVM writes it."""
     match = re.fullmatch(r"swizzle\((\w+),(.*)\)", text.replace(" ", ""))
     if match:
@@ -213,12 +224,12 @@ def swizzle_lanes(text: str) -> np.ndarray:
     return ((_LANES & and_mask) | or_mask) ^ xor_mask
 
 
-def _rotated(direction: int, by: int, keep: int) -> np.ndarray:
-    moved = _LANES + (-by if direction else by)
+def _rotated(direction: int, by: int, keep: int) -> Array:
+    moved: Array = _LANES + (-by if direction else by)
     return (_LANES & keep) | (moved & 31 & ~keep)
 
 
-def _named_swizzle(name: str, rest: str) -> np.ndarray:
+def _named_swizzle(name: str, rest: str) -> Array:
     if name == "BITMASK_PERM":
         masks = {"0": (0, 0, 0), "1": (0, 1, 0), "p": (1, 0, 0), "i": (1, 0, 1)}
         and_mask = or_mask = xor_mask = 0

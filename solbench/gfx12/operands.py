@@ -1,7 +1,7 @@
 """Operands of the assembly text: registers, constants and modifiers.
 
-Syntax: "User Guide for AMDGPU Backend" of LLVM, operands and modifiers of GFX12. Values of constants: "RDNA4 Instruction
-Set Architecture Reference Guide", section 5.9 (inline constants) and 6.4 (literals).
+Syntax: "User Guide for AMDGPU Backend" of LLVM, operands and modifiers of GFX12. Values of constants: "RDNA4
+Instruction Set Architecture Reference Guide", section 5.9 (inline constants) and 6.4 (literals).
 """
 
 from __future__ import annotations

@@ -6,10 +6,11 @@ Instructions come from the compiler's text or from LLVM's disassembler; either i
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -26,6 +27,7 @@ R_ABS64, R_RELATIVE64 = 3, 13
 MAX_IMAGE_BYTES: Final = 256 << 20
 # FLOAT_MODE: all four rounding bits 0, denormals of all sizes kept.
 _MODE: Final = 0xF0
+_CALL = re.compile(r"@\[ ([^\[\]@]+?):(\d{1,9}):\d+")
 # Symbols of kernels' descriptors end so.
 _DESCRIPTOR = ".kd"
 
@@ -125,8 +127,8 @@ def load(code: bytes, text: str | None, kernel: str, where: str) -> Program:
     if rsrc1 >> 12 & 0xFF != _MODE:
         raise UnsupportedError(f"{where}: kernel {kernel!r} rounds otherwise than to nearest, or flushes denormals")
     return Program(
-        found, blake3(code).hexdigest(), properties, rsrc2, preloaded, tuple(instructions), numbers[found.descriptor.entry], _segments(held, where),
-        tuple(_relocations(held, where)), where,
+        found, blake3(code).hexdigest(), properties, rsrc2, preloaded, tuple(instructions),
+        numbers[found.descriptor.entry], _segments(held, where), tuple(_relocations(held, where)), where,
     )  # fmt: skip
 
 
@@ -148,6 +150,7 @@ def _instructions(
     code, unread = machine_code.decode(body)
     if disassembled:
         function = _labelled(function, code)
+    outermost = _callers(listing)
     compared = agreement.compare(function, code, unread)
     if compared.fault:
         raise InputError(where, f"function {name!r}: text and machine code differ: {compared.fault}")
@@ -159,9 +162,37 @@ def _instructions(
             place += 1
         at = code[place]
         target = None if at.branch is None else address + at.offset + at.size + at.branch
-        found.append(Instruction(address + at.offset, at.size, written.operations, target, written.source))
+        literal = body[at.offset + at.size - 4 : at.offset + at.size]
+        operations = tuple(_resolved(operation, literal) for operation in written.operations)
+        source = outermost.get(written.line - 1, written.source) if written.source else None
+        found.append(Instruction(address + at.offset, at.size, operations, target, source))
         place += 1
     return found
+
+
+@lru_cache(maxsize=4)
+def _callers(listing: str) -> Mapping[int, tuple[str, int]]:
+    """Lines of the text from 0 whose code was inlined, to the place that its author wrote: the outermost call.
+
+    LLVM prints the chain of calls in the comment of a ``.loc``, the outermost last.
+    """
+    found: dict[int, tuple[str, int]] = {}
+    current: tuple[str, int] | None = None
+    for number, line in enumerate(listing.split("\n")):
+        if line.lstrip().startswith(".loc"):
+            chain = _CALL.findall(line.partition(";")[2])
+            current = (chain[-1][0].replace("\\", "/").rsplit("/", 1)[-1], int(chain[-1][1])) if chain else None
+        elif current is not None:
+            found[number] = current
+    return found
+
+
+def _resolved(operation: Operation, literal: bytes) -> Operation:
+    """The operation with the linker's number, which is its literal, where the text names a symbol."""
+    if not any("@" in operand for operand in operation.operands):
+        return operation
+    number = f"{int.from_bytes(literal, 'little'):#x}"
+    return Operation(operation.mnemonic, tuple(number if "@" in o else o for o in operation.operands))
 
 
 def _labelled(function: assembly.Function, code: tuple[machine_code.Instruction, ...]) -> assembly.Function:

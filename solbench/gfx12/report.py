@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from solbench.gfx12.findings import KEPT, Collector, Finding, place_of
+from solbench.gfx12.integers import Array
 from solbench.gfx12.operands import EXEC
 from solbench.gfx12.state import LANES, State
 
@@ -29,23 +30,21 @@ class Report:
         return number % x, number // x % y, number // (x * y)
 
     def bounds(
-        self, m: State, held: Instruction, region: Region, offset: np.ndarray, bad: np.ndarray, size: int, what: str
+        self, m: State, held: Instruction, region: Region, offset: Array, bad: Array, size: int, what: str
     ) -> None:
         """Lanes ``bad`` are outside of ``region``."""
         self._lanes(m, held, f"out-of-bounds {what}", bad, region.name, offset, size, region.size)
 
-    def read_only(self, m: State, held: Instruction, region: Region, offset: np.ndarray, mask: Any, size: int) -> None:
+    def read_only(self, m: State, held: Instruction, region: Region, offset: Array, mask: Any, size: int) -> None:
         """Lanes of ``mask`` write what is read-only."""
         lanes = np.ones((m.count, LANES), bool) if mask is None else mask
         self._lanes(m, held, "read-only store", lanes, region.name, offset, size, region.size)
 
-    def misaligned(
-        self, m: State, held: Instruction, region: Region, offset: np.ndarray, wrong: np.ndarray, size: int
-    ) -> None:
+    def misaligned(self, m: State, held: Instruction, region: Region, offset: Array, wrong: Array, size: int) -> None:
         """Lanes ``wrong`` use an address that the instruction cannot."""
         self._lanes(m, held, "misaligned", wrong, region.name, offset, size, region.size)
 
-    def no_memory(self, m: State, held: Instruction, address: np.ndarray, mask: Any, size: int) -> None:
+    def no_memory(self, m: State, held: Instruction, address: Array, mask: Any, size: int) -> None:
         """Lanes of ``mask`` use addresses that belong to no storage."""
         lanes = np.ones((m.count, LANES), bool) if mask is None else mask
         self._lanes(m, held, "no memory", lanes, "", address, size, 0)
@@ -59,9 +58,7 @@ class Report:
         lanes[:, 0] = off
         self._lanes(m, held, "partial EXEC", lanes, "", np.broadcast_to(chosen[:, None], lanes.shape), 4, 0)
 
-    def waves(
-        self, m: State, held: Instruction, kind: str, waves: np.ndarray, memory: str = "", offset: int = 0
-    ) -> None:
+    def waves(self, m: State, held: Instruction, kind: str, waves: Array, memory: str = "", offset: int = 0) -> None:
         """Waves (numbers within the batch) at which something is wrong that no lane is to blame for."""
         for wave in waves[:KEPT]:
             group, within = divmod(int(wave), m.waves_per_group)
@@ -71,7 +68,7 @@ class Report:
             )
 
     def _lanes(
-        self, m: State, held: Instruction, kind: str, lanes: np.ndarray, memory: str, offset: np.ndarray, size: int,
+        self, m: State, held: Instruction, kind: str, lanes: Array, memory: str, offset: Array, size: int,
         whole: int,
     ) -> None:  # fmt: skip
         rows, columns = np.nonzero(lanes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,12 +15,18 @@ from solbench.gfx12.arena import Arena
 from solbench.gfx12.barriers import Barriers
 from solbench.gfx12.blocks import Stopped, blocks
 from solbench.gfx12.counts import Counts, counted
+from solbench.gfx12.defined import Defined
 from solbench.gfx12.findings import Collector, Finding, place_of
+from solbench.gfx12.integers import Array
 from solbench.gfx12.launch import Launch
+from solbench.gfx12.marks import UNWRITTEN
+from solbench.gfx12.operands import EXEC, TTMP
 from solbench.gfx12.program import Program
+from solbench.gfx12.races import Races
 from solbench.gfx12.report import Report
-from solbench.gfx12.schedule import Budget, Limit, lock_step
+from solbench.gfx12.schedule import QUANTUM, SPIN_QUANTUM, Budget, Limit, may_spin, run_batch
 from solbench.gfx12.state import LANES, State
+from solbench.gfx12.waits import Waits
 
 # Waves of a batch, where the caller leaves it open: enough that numpy's cost of a call is small beside the lanes'.
 BATCH_WAVES: Final = 192
@@ -36,6 +43,7 @@ class Options:
     groups            work-groups at once; 0 leaves it open
     poison            what registers, LDS and scratch hold at the start: ``zero``, ``nan`` or ``ones``
     strict_waits      results of loads reach their registers only when they are waited for
+    uninitialised     find uses of registers and bytes that nothing wrote
     races             find accesses that nothing orders
     max_instructions  wave-instructions
     deadline_s        seconds from the start of the run
@@ -46,6 +54,7 @@ class Options:
     groups: int = 0
     poison: str = "zero"
     strict_waits: bool = False
+    uninitialised: bool = False
     races: bool = False
     max_instructions: int = 1 << 62
     deadline_s: float = 600.0
@@ -76,19 +85,24 @@ def run(program: Program, launch: Launch, arena: Arena, options: Options) -> Out
     """
     launching.check(program, launch)
     collector = Collector()
-    held, entry = blocks(program, options.strict_waits)
-    budget = Budget(options.max_instructions, time.monotonic() + options.deadline_s, np.zeros(len(held), np.int64))
+    held, _ = blocks(program, options.strict_waits, options.uninitialised)
+    budget = Budget(
+        options.max_instructions,
+        time.monotonic() + options.deadline_s,
+        np.zeros(len(held), np.int64),
+        SPIN_QUANTUM if may_spin(program) else QUANTUM,
+    )
     unsupported, ended = None, None
-    counts: dict[str, int] = {}
+    moved: Counter[str] = Counter()
     try:
         with np.errstate(all="ignore"):
-            _batches(program, launch, arena, options, Report(launch.grid, collector), budget, counts)
+            _batches(program, launch, arena, options, Report(launch.grid, collector), budget, moved)
     except Limit as limit:
         ended = str(limit)
     except Stopped as stopped:
         place = place_of(stopped.held)
         unsupported = (place.mnemonic, place.address, stopped.reason)
-    return Outcome(collector.all(), unsupported, ended, counted(program, held, budget.executed, counts), budget.used)
+    return Outcome(collector.all(), unsupported, ended, counted(program, held, budget.executed, moved), budget.used)
 
 
 def _batches(
@@ -98,27 +112,53 @@ def _batches(
     options: Options,
     report: Report,
     budget: Budget,
-    counts: dict[str, int],
+    moved: Counter[str],
 ) -> None:
-    held, entry = blocks(program, options.strict_waits)
+    held, entry = blocks(program, options.strict_waits, options.uninitialised)
     image = _image(program, arena)
     users = launching.user_registers(program, arena, launch)
     at_once = options.groups or max(1, BATCH_WAVES // launch.waves)
+    draws = np.random.default_rng(options.seed) if options.order == "permuted" else None
+    races = Races(launch.groups, launch.waves, _exchanges(program)) if options.races else None
     m: State | None = None
     for first in range(0, launch.groups, at_once):
         groups = min(at_once, launch.groups - first)
         if m is None or m.waves != groups * launch.waves:
-            m = _state(program, launch, arena, groups, report, image)
+            m = _state(program, launch, arena, groups, report, image, moved)
+        m.defined = _marks(program, m, users) if options.uninitialised else None
+        m.races = races
+        if races is not None:
+            races.start_batch()
+        m.waits = Waits(m.waves, len(m.vectors)) if options.strict_waits else None
         _fill(m, options.poison)
         m.first_group = first
         m.barriers = Barriers(groups, launch.waves)
         launching.start(program, launch, users, first, m.vectors, m.scalars)
-        lock_step(m, program, held, entry, budget, options.seed)
+        run_batch(m, program, held, entry, budget, draws, options.seed)
+
+
+def _marks(program: Program, m: State, users: list[int]) -> Defined:
+    """Nothing is written yet but what a wave starts with."""
+    marks = Defined(
+        program.instructions, np.full_like(m.vectors, UNWRITTEN), np.zeros(m.lds.by_size[1].size, bool),
+        np.zeros(m.scratch.by_size[1].size, bool),
+    )  # fmt: skip
+    marks.given("v", [0])
+    marks.given("s", [*range(len(users)), TTMP + 7, TTMP + 8, TTMP + 9, EXEC, EXEC + 1])
+    return marks
+
+
+def _exchanges(program: Program) -> bool:
+    return any(
+        "_cmpswap_" in operation.mnemonic or "_cmpstore_" in operation.mnemonic
+        for held in program.instructions
+        for operation in held.operations
+    )
 
 
 def _image(program: Program, arena: Arena) -> int:
     size = max((s.address + len(s.content) for s in program.segments), default=0)
-    data = np.zeros(-(-size // 16) * 16, np.uint8)
+    data: Array = np.zeros(-(-size // 16) * 16, np.uint8)
     for segment in program.segments:
         data[segment.address : segment.address + len(segment.content)] = np.frombuffer(segment.content, np.uint8)
     storage = arena.image(program.digest, data, not any(s.writable for s in program.segments))
@@ -130,7 +170,9 @@ def _image(program: Program, arena: Arena) -> int:
     return storage.address
 
 
-def _state(program: Program, launch: Launch, arena: Arena, groups: int, report: Report, image: int) -> State:
+def _state(
+    program: Program, launch: Launch, arena: Arena, groups: int, report: Report, image: int, moved: Counter[str]
+) -> State:
     waves = groups * launch.waves
     registers = min(MAX_REGISTERS, program.kernel.descriptor.vgpr_steps * 8)
     lds = program.kernel.lds_bytes + launch.dynamic_lds_bytes
@@ -148,6 +190,7 @@ def _state(program: Program, launch: Launch, arena: Arena, groups: int, report: 
         report,
         Barriers(groups, launch.waves),
         image,
+        moved,
     )
 
 

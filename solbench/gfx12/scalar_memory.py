@@ -14,6 +14,7 @@ import numpy as np
 
 from solbench.gfx12 import memory
 from solbench.gfx12.access import scalar_reader, scalar_writer
+from solbench.gfx12.integers import Array
 from solbench.gfx12.operands import NULL, Modifiers, Operand, Unreadable, parse
 from solbench.gfx12.state import LANES, State, Step
 
@@ -58,7 +59,7 @@ def build(held: Instruction, name: str, texts: Sequence[str], modifiers: Modifie
             address = address & ~np.int64(3)
         words = load(m, held, address, inside, size, signed)
         if m.waits is not None:
-            m.waits.withhold(m, "scalar", registers, words)
+            m.waits.withhold(m, "scalar", registers, words, held)
             return
         for write, word in zip(writers, words, strict=True):
             write(m, word)
@@ -66,11 +67,12 @@ def build(held: Instruction, name: str, texts: Sequence[str], modifiers: Modifie
     return step
 
 
-def load(m: State, held: Instruction, address: np.ndarray, inside: Any, size: int, signed: bool) -> list[np.ndarray]:
+def load(m: State, held: Instruction, address: Array, inside: Any, size: int, signed: bool) -> list[Array]:
     """``size`` bytes a wave as uint32 words (waves,); ``inside``: waves whose buffer covers them, None for all."""
+    m.moved["load scalar"] += size * m.count
     first = int(address[0])
     storage = m.arena.at(first >> 32)
-    if m.hooks is None and inside is None and storage is not None and (address == first).all():
+    if m.races is None and inside is None and storage is not None and (address == first).all():
         low = first & 0xFFFFFFFF
         if size >= 4 and low + size <= storage.size:
             found = storage.by_size[4][low >> 2 : (low + size) >> 2]
@@ -88,4 +90,4 @@ def load(m: State, held: Instruction, address: np.ndarray, inside: Any, size: in
             m.report.no_memory(m, held, (int(high) << 32) + low, one_lane, size)
         else:
             parts.append((at, low, one_lane))
-    return [word[:, 0] for word in memory.load(m, held, parts, size, signed)]
+    return [word[:, 0] for word in memory.load(m, held, parts, size, signed, counted=False)]

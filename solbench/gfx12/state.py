@@ -7,19 +7,22 @@ one instruction of all waves is one numpy call. ``selected`` narrows that to the
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from solbench.gfx12.integers import Array
 from solbench.gfx12.operands import EXEC, SCALARS
 
 if TYPE_CHECKING:
     from solbench.gfx12.arena import Arena
     from solbench.gfx12.barriers import Barriers
-    from solbench.gfx12.hooks import Hooks
+    from solbench.gfx12.defined import Defined
     from solbench.gfx12.memory import Local, Scratch
+    from solbench.gfx12.races import Races
     from solbench.gfx12.report import Report
     from solbench.gfx12.waits import Waits
 
@@ -48,11 +51,12 @@ class State:
     full               whether all lanes of these are on
     overflow           FP16_OVFL of each wave's mode register: a 16-bit float that overflows becomes the largest one
     image              address of the code object
+    moved              bytes of lanes, by ``load`` or ``store`` and memory
     """
 
-    vectors: np.ndarray
-    scalars: np.ndarray
-    group: np.ndarray
+    vectors: Array
+    scalars: Array
+    group: Array
     first_group: int
     waves_per_group: int
     arena: Arena
@@ -61,13 +65,15 @@ class State:
     report: Report
     barriers: Barriers
     image: int
-    hooks: Hooks | None = None
+    moved: Counter[str]
+    races: Races | None = None
     waits: Waits | None = None
+    defined: Defined | None = None
     selected: Any = None
     full: bool = True
-    _mask: np.ndarray | None = None
-    scc: np.ndarray = field(init=False)
-    overflow: np.ndarray = field(init=False)
+    _mask: Array | None = None
+    scc: Array = field(init=False)
+    overflow: Array = field(init=False)
 
     def __post_init__(self) -> None:
         registers, waves, _ = self.vectors.shape
@@ -80,6 +86,9 @@ class State:
         )  # fmt: skip
         self.rows = tuple(list(self.scalars.view(kind)) for kind in _DTYPES32)
         self.columns = tuple(list(self.scalars.view(kind)[:, :, None]) for kind in _DTYPES32)
+        self.floats = self.vectors.view(np.float32)
+        # Operands of matrix instructions that a later one of the same block reads again.
+        self.tiles: dict[tuple[str, int, str], Array] = {}
         self.row_bytes = list(self.scalars.view(np.uint8).reshape(SCALARS, waves, 4))
         self.column_halves = tuple(
             list(self.scalars.view(kind).reshape(SCALARS, waves, 1, 2)) for kind in _DTYPES16
@@ -99,14 +108,14 @@ class State:
         self.full = bool((execs == FULL).all())
 
     @property
-    def mask(self) -> np.ndarray:
+    def mask(self) -> Array:
         """Lanes that are on: bool (selected waves, 32)."""
         if self._mask is None:
             self._mask = self.mask_of(EXEC)
         return self._mask
 
     @contextlib.contextmanager
-    def narrowed(self, lanes: np.ndarray) -> Iterator[None]:
+    def narrowed(self, lanes: Array) -> Iterator[None]:
         """Write only ``lanes`` (bool, selected waves x 32), a part of those that are on."""
         full, mask = self.full, self._mask
         self.full, self._mask = False, lanes
@@ -115,7 +124,7 @@ class State:
         finally:
             self.full, self._mask = full, mask
 
-    def mask_of(self, register: int) -> np.ndarray:
+    def mask_of(self, register: int) -> Array:
         """A scalar register as one bool a lane of the selected waves."""
         held = self.row_bytes[register]
         if self.selected is not None:
@@ -130,7 +139,7 @@ class State:
             raise Unsupported("waves with different modes at one instruction")
         return bool(held[0])
 
-    def numbers(self) -> np.ndarray:
+    def numbers(self) -> Array:
         """Numbers of the selected waves within the batch."""
         if self.selected is None:
             return np.arange(self.waves)
@@ -139,7 +148,7 @@ class State:
         return np.asarray(self.selected)
 
 
-def bits_of(mask: np.ndarray) -> np.ndarray:
+def bits_of(mask: Array) -> Array:
     """One uint32 a wave out of bool (waves, 32)."""
     return np.packbits(mask, axis=1, bitorder="little").view(np.uint32)[:, 0]
 

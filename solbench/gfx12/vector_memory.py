@@ -15,6 +15,7 @@ from solbench.gfx12 import memory
 from solbench.gfx12.access import Writer, vector_reader, vector_writer
 from solbench.gfx12.addresses import Parts, buffer_parts, flat_parts, global_parts, scratch_parts
 from solbench.gfx12.atomics import ATOMICS
+from solbench.gfx12.integers import Array
 from solbench.gfx12.operands import Modifiers, Operand, Unreadable, parse
 from solbench.gfx12.state import State, Step, Unsupported
 
@@ -65,7 +66,8 @@ def _parts(space: str, held: Instruction, where: Sequence[str], modifiers: Modif
     if space == "buffer":
         if len(operands) == 2:  # no address where neither index nor offset comes from a lane
             operands.insert(0, Operand("off"))
-        return buffer_parts(held, *operands, modifiers, size)
+        address, resource, offset = operands
+        return buffer_parts(held, address, resource, offset, modifiers, size)
     if space == "global":
         return global_parts(held, operands[0], operands[1], modifiers, size)
     if space == "flat":
@@ -84,12 +86,16 @@ def _load(held: Instruction, parts: Parts, size: int, data: Operand, narrow: boo
         registers = [(data.register + word, -1) for word in range(max(1, size // 4))]
         writers = [vector_writer(Operand("v", register), "u32") for register, _ in registers]
 
+    flat = held.operations[0].mnemonic.startswith("flat_")
+
     def step(m: State) -> None:
         words = memory.load(m, held, parts(m), size, signed)
+        if flat and m.waits is not None:
+            m.waits.count(m, "ds")
         if narrow:
             words = [words[0].astype(np.uint16)]
         if m.waits is not None:
-            m.waits.withhold(m, "load", registers, words)
+            m.waits.withhold(m, "load", registers, words, held)
             return
         for write, word in zip(writers, words, strict=True):
             write(m, word)
@@ -138,7 +144,7 @@ def atomic_readers(data: Operand, operation: str) -> list[Any]:
 def _atomic(held: Instruction, space: str, operation: str, texts: Sequence[str], modifiers: Modifiers) -> Step:
     if operation not in ATOMICS:
         raise Unsupported(f"{space}_atomic_{operation}")
-    kind, size, packed = element(operation)
+    kind, size, _ = element(operation)
     returns = "RETURN" in modifiers.values.get("th", "")
     listed = list(texts)
     result: Operand | None = None
@@ -161,14 +167,15 @@ def _atomic(held: Instruction, space: str, operation: str, texts: Sequence[str],
     def step(m: State) -> None:
         values = [read(m) for read in readers]
         before = memory.atomic(m, held, parts(m), size, change, values, kind, adds)
-        deliver_atomic(m, before, size, words, writers, "load")
+        deliver_atomic(m, held, before, size, words, writers, "load")
 
     return step
 
 
 def deliver_atomic(
     m: State,
-    before: np.ndarray,
+    held: Instruction,
+    before: Array,
     size: int,
     registers: Sequence[tuple[int, int]],
     writers: Sequence[Writer],
@@ -180,7 +187,7 @@ def deliver_atomic(
     split = np.ascontiguousarray(before).view(np.uint32).reshape(*before.shape[:2], size // 4)
     found = [split[..., n] for n in range(size // 4)]
     if m.waits is not None:
-        m.waits.withhold(m, counter, registers, found)
+        m.waits.withhold(m, counter, registers, found, held)
         return
     for write, word in zip(writers, found, strict=True):
         write(m, word)

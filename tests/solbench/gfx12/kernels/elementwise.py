@@ -1,0 +1,416 @@
+"""Value by value: arithmetic of every type, elementary functions, casts, broadcasts."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import triton
+import triton.language as tl
+from triton.language.extra.hip import libdevice
+
+from tests.solbench.gfx12.kernels.case import Case, Inputs, integers, normal
+
+N, BLOCK = 1000, 256
+F32 = "a few roundings of float32"
+
+
+def grid(n: int = N, block: int = BLOCK) -> tuple[int]:
+    return (triton.cdiv(n, block),)
+
+
+@triton.jit
+def _add(x, y, out, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < n
+    tl.store(out + at, tl.load(x + at, inside) + tl.load(y + at, inside), inside)
+
+
+def add(x, y):
+    out = torch.empty_like(x)
+    _add[grid(x.numel())](x, y, out, x.numel(), BLOCK)
+    return out
+
+
+@triton.jit
+def _axpy(x, y, out, a, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < n
+    tl.store(out + at, a * tl.load(x + at, inside) - tl.load(y + at, inside), inside)
+
+
+def axpy(x, y, a):
+    out = torch.empty_like(x)
+    _axpy[grid(x.numel())](x, y, out, a, x.numel(), BLOCK)
+    return out
+
+
+@triton.jit
+def _unary(x, out, n, WHAT: tl.constexpr, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < n
+    v = tl.load(x + at, inside, other=1.0)
+    if WHAT == "gelu_erf":
+        r = 0.5 * v * (1 + tl.math.erf(v * 0.7071067811865476))
+    elif WHAT == "gelu_tanh":
+        r = 0.5 * v * (1 + libdevice.tanh(0.7978845608028654 * (v + 0.044715 * v * v * v)))
+    elif WHAT == "sin_cos":
+        r = tl.sin(v) + 2 * tl.cos(v)
+    elif WHAT == "log_exp":
+        r = tl.log(tl.abs(v)) + tl.log2(tl.abs(v) + 1) + tl.exp(v) + tl.exp2(v)
+    elif WHAT == "roots":
+        r = tl.sqrt(tl.abs(v)) + tl.rsqrt(tl.abs(v)) + tl.sqrt_rn(v * v + 1) + tl.div_rn(v, 3.0)
+    elif WHAT == "sigmoid":
+        r = tl.sigmoid(v)
+    elif WHAT == "rounding":
+        r = tl.floor(v) + 10 * tl.ceil(v) + 100 * libdevice.trunc(v) + 1000 * libdevice.rint(v)
+    elif WHAT == "library":
+        r = libdevice.log1p(tl.abs(v)) + libdevice.expm1(v) + libdevice.atan(v) + libdevice.pow(tl.abs(v), 1.7)
+    tl.store(out + at, r, inside)
+
+
+def unary(what: str):
+    def run(x):
+        out = torch.empty_like(x)
+        _unary[grid(x.numel())](x, out, x.numel(), what, BLOCK)
+        return out
+
+    return run
+
+
+def reference_of(what: str):
+    def reference(x):
+        v = x.double()
+        size = v.abs()
+        return {
+            "gelu_erf": lambda: 0.5 * v * (1 + torch.erf(v / math.sqrt(2))),
+            "gelu_tanh": lambda: torch.nn.functional.gelu(v, approximate="tanh"),
+            "sin_cos": lambda: v.sin() + 2 * v.cos(),
+            "log_exp": lambda: size.log() + (size + 1).log2() + v.exp() + v.exp2(),
+            "roots": lambda: size.sqrt() + size.rsqrt() + (v * v + 1).sqrt() + v / 3,
+            "sigmoid": lambda: v.sigmoid(),
+            "rounding": lambda: v.floor() + 10 * v.ceil() + 100 * v.trunc() + 1000 * v.round(),
+            "library": lambda: size.log1p() + v.expm1() + v.atan() + size.pow(float(torch.tensor(1.7))),
+        }[what]()
+
+    return reference
+
+
+def some(scale: float = 3.0, dtype: torch.dtype = torch.float32, n: int = N):
+    return lambda g: {"x": (normal(g, n) * scale).to(dtype)}
+
+
+@triton.jit
+def _silu_mul(x, out, columns, BLOCK: tl.constexpr):
+    row, at = tl.program_id(0), tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < columns
+    gate = tl.load(x + row * 2 * columns + at, inside).to(tl.float32)
+    up = tl.load(x + row * 2 * columns + columns + at, inside).to(tl.float32)
+    tl.store(out + row * columns + at, gate / (1 + tl.exp(-gate)) * up, inside)
+
+
+def silu_mul(x):
+    rows, columns = x.shape[0], x.shape[1] // 2
+    out = torch.empty((rows, columns), dtype=x.dtype)
+    _silu_mul[(rows, triton.cdiv(columns, 128))](x, out, columns, 128)
+    return out
+
+
+@triton.jit
+def _nan_rules(x, y, out, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    inside = at < n
+    a, b = tl.load(x + at, inside), tl.load(y + at, inside)
+    tl.store(out + at, tl.maximum(a, b), inside)
+    tl.store(out + n + at, tl.minimum(a, b), inside)
+    tl.store(out + 2 * n + at, tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL), inside)
+    tl.store(out + 3 * n + at, tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL), inside)
+    tl.store(out + 4 * n + at, tl.clamp(a, -1.0, 1.0), inside)
+    tl.store(out + 5 * n + at, tl.where(a > b, a, b), inside)
+
+
+SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, math.inf, -math.inf, math.nan, 1e-40, -1e-40, 3e38, -3e38]
+
+
+def nan_inputs(_: torch.Generator) -> Inputs:
+    x = torch.tensor(SPECIAL)
+    return {"x": x.repeat_interleave(len(x)), "y": x.repeat(len(x))}
+
+
+def nan_rules(x, y):
+    out = torch.empty((6, len(x)))
+    _nan_rules[(1,)](x, y, out, len(x), 256)
+    return out
+
+
+def nan_reference(x, y):
+    """IEEE 754-2019: minimumNumber and maximumNumber, then minimum and maximum; -0 is less than +0."""
+    zeros = (x == 0) & (y == 0)
+    high = torch.where(zeros, x + y, torch.maximum(x, y))  # -0 from two of them only
+    low = torch.where(zeros, -(-x - y), torch.minimum(x, y))
+    quiet = lambda value: torch.where(x.isnan(), y, torch.where(y.isnan(), x, value))  # noqa: E731
+    clamped = torch.where(x.isnan(), torch.tensor(-1.0), x.clamp(-1, 1))
+    return torch.stack([quiet(high), quiet(low), high, low, clamped, torch.where(x > y, x, y)])
+
+
+@triton.jit
+def _bits(x, y, out, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < n
+    a, b = tl.load(x + at, inside), tl.load(y + at, inside, other=1)
+    s = b & 31
+    v = ((a ^ b) + (a << s)) ^ (a >> s) ^ (a.to(tl.uint32) >> s.to(tl.uint32)).to(tl.int32)
+    v += (a & ~b) | (b & 255)
+    v ^= tl.umulhi(a.to(tl.uint32), b.to(tl.uint32)).to(tl.int32)
+    v += libdevice.popc(a) + libdevice.clz(b)
+    tl.store(out + at, v, inside)
+
+
+def bits(x, y):
+    out = torch.empty_like(x)
+    _bits[grid(len(x))](x, y, out, len(x), BLOCK)
+    return out
+
+
+def bits_reference(x, y):
+    word = lambda v: ((v + 2**31) % 2**32) - 2**31  # noqa: E731
+    result = []
+    for a, b in zip(x.tolist(), y.tolist(), strict=True):
+        s, ua, ub = b & 31, a % 2**32, b % 2**32
+        v = word((a ^ b) + word(a << s)) ^ (a >> s) ^ word(ua >> s)
+        v = word(v + ((a & ~b) | (b & 255))) ^ word(ua * ub >> 32)
+        v += ua.bit_count() + 32 - ub.bit_length()
+        result.append(word(v))
+    return torch.tensor(result, dtype=torch.int32)
+
+
+@triton.jit
+def _divided(x, y, quotient, rest, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < n
+    a, b = tl.load(x + at, inside), tl.load(y + at, inside, other=1)
+    tl.store(quotient + at, a // b, inside)
+    tl.store(rest + at, a % b, inside)
+
+
+def divided(x, y):
+    quotient, rest = torch.empty_like(x), torch.empty_like(x)
+    _divided[grid(len(x))](x, y, quotient, rest, len(x), BLOCK)
+    return quotient, rest
+
+
+def divided_reference(x, y):
+    """Towards zero, as in C."""
+    q = [abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1) for a, b in zip(x.tolist(), y.tolist(), strict=True)]
+    quotient = torch.tensor(q, dtype=x.dtype)
+    return quotient, x - quotient * y
+
+
+def divisors(dtype: torch.dtype, bits: int, signed: bool = True):
+    def inputs(g: torch.Generator) -> Inputs:
+        limit = 2 ** (bits - 1)
+        low = -limit if signed else 0
+        high = limit if signed or bits > 32 else 2 * limit
+        x, y = (torch.randint(low, high, (N,), generator=g) >> torch.randint(0, bits - 1, (N,), generator=g)
+                for _ in range(2))  # fmt: skip
+        y[y == 0] = 7
+        edge = torch.tensor([0, 1, high - 1, low + signed, high - 2])
+        x[:5], y[:5] = edge, torch.tensor([1, high - 1, 1, 1, high - 1])
+        return {"x": x.to(dtype), "y": y.to(dtype)}
+
+    return inputs
+
+
+@triton.jit
+def _double(x, y, out, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < n
+    a, b = tl.load(x + at, inside), tl.load(y + at, inside, other=1.0)
+    tl.store(out + at, tl.fma(a, b, a / b) + tl.sqrt(tl.abs(a)) - tl.floor(b) + tl.maximum(a, b), inside)
+
+
+def double(x, y):
+    out = torch.empty_like(x)
+    _double[grid(len(x))](x, y, out, len(x), BLOCK)
+    return out
+
+
+@triton.jit
+def _double_functions(x, out, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < n
+    a = tl.load(x + at, inside, other=1.0)
+    tl.store(out + at, tl.exp(a) + tl.log(tl.abs(a)) + tl.sin(a), inside)
+
+
+def double_functions(x):
+    out = torch.empty_like(x)
+    _double_functions[grid(len(x))](x, out, len(x), BLOCK)
+    return out
+
+
+@triton.jit
+def _bytes(x, y, out, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < n
+    a, b = tl.load(x + at, inside), tl.load(y + at, inside)
+    total = a.to(tl.int16) + b.to(tl.int16)
+    clamped = tl.minimum(tl.maximum(total, -128), 127).to(tl.int8)
+    tl.store(out + at, clamped, inside)
+    tl.store(out + n + at, a * b + (a >> 1), inside)
+    tl.store(out + 2 * n + at, tl.maximum(a, b) ^ (a.to(tl.uint8) >> 3).to(tl.int8), inside)
+
+
+def byte_math(x, y):
+    out = torch.empty((3, len(x)), dtype=torch.int8)
+    _bytes[grid(len(x))](x, y, out, len(x), BLOCK)
+    return out
+
+
+def byte_reference(x, y):
+    a, b = x.int(), y.int()
+    wrapped = lambda v: v.to(torch.int8)  # noqa: E731
+    return torch.stack([(a + b).clamp(-128, 127).to(torch.int8), wrapped(a * b + (a >> 1)),
+                        wrapped(torch.maximum(a, b) ^ ((a & 255) >> 3))])  # fmt: skip
+
+
+@triton.jit
+def _cast(x, out, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < n
+    tl.store(out + at, tl.load(x + at, inside).to(out.dtype.element_ty), inside)
+
+
+def cast(to: torch.dtype):
+    def run(x):
+        out = torch.empty(len(x), dtype=to)
+        _cast[grid(len(x))](x, out, len(x), BLOCK)
+        return out
+
+    return run
+
+
+def wide(dtype: torch.dtype = torch.float32, low: int = -20, high: int = 20, top: float = 1e30):
+    """Values of many exponents, and zeros of both signs."""
+
+    def inputs(g: torch.Generator) -> Inputs:
+        x = normal(g, N) * torch.exp2(torch.randint(low, high, (N,), generator=g).float())
+        x[:2] = torch.tensor([0.0, -0.0])
+        return {"x": x.clamp(-top, top).to(dtype)}
+
+    return inputs
+
+
+@triton.jit
+def _strided(x, y, out, rows, columns, sx0, sx1, so0, so1, so2, R: tl.constexpr, C: tl.constexpr):
+    r = tl.program_id(0) * R + tl.arange(0, R)[:, None]
+    c = tl.program_id(1) * C + tl.arange(0, C)[None, :]
+    inside = (r < rows) & (c < columns)
+    plane = tl.program_id(2)
+    v = tl.load(x + r * sx0 + c * sx1, inside) * tl.load(y + plane * columns + c, c < columns)
+    tl.store(out + plane * so0 + r * so1 + c * so2, v, inside)
+
+
+def strided(x, y):
+    """x transposed times each row of y, into a tensor whose last dimension is not its fastest."""
+    rows, columns = x.shape[1], x.shape[0]
+    out = torch.empty((len(y), columns, rows)).transpose(1, 2)
+    _strided[(triton.cdiv(rows, 16), triton.cdiv(columns, 32), len(y))](
+        x.t(), y, out, rows, columns, *x.t().stride(), *out.stride(), 16, 32
+    )
+    return out
+
+
+@triton.jit
+def _persistent(x, out, n, BLOCK: tl.constexpr):
+    for block in range(tl.program_id(0), tl.cdiv(n, BLOCK), tl.num_programs(0)):
+        at = block * BLOCK + tl.arange(0, BLOCK)
+        tl.store(out + at, tl.load(x + at, at < n) * 2 + tl.num_programs(1), at < n)
+
+
+def persistent(x):
+    out = torch.empty_like(x)
+    _persistent[(3, 2)](x, out, len(x), 128)
+    return out
+
+
+@triton.jit
+def _compare(x, y, out, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < n
+    a, b = tl.load(x + at, inside), tl.load(y + at, inside)
+    tl.store(out + at, (a < b) & ~(a == 3) | (b >= 5), inside)
+
+
+def compare(x, y):
+    out = torch.empty(len(x), dtype=torch.bool)
+    _compare[grid(len(x))](x, y, out, len(x), BLOCK)
+    return out
+
+
+def two(dtype: torch.dtype, scale: float = 1.0):
+    return lambda g: {"x": (normal(g, N) * scale).to(dtype), "y": (normal(g, N) * scale).to(dtype)}
+
+
+def two_integers(low: int, high: int, dtype: torch.dtype):
+    return lambda g: {"x": integers(g, low, high, N, dtype=dtype), "y": integers(g, low, high, N, dtype=dtype)}
+
+
+def _round(to: torch.dtype):
+    return lambda x: x.to(to)
+
+
+CASES = (
+    Case("add_f32", two(torch.float32), add, lambda x, y: x + y),
+    Case("add_f16", two(torch.float16), add, lambda x, y: x + y),
+    Case("add_i64", two_integers(-(2**62), 2**62, torch.int64), add, lambda x, y: x + y),
+    Case("add_u8", two_integers(0, 256, torch.uint8), add, lambda x, y: x + y),
+    Case("axpy_bf16", lambda g: {**two(torch.bfloat16)(g), "a": 0.75}, axpy,
+         lambda x, y, a: a * x.double() - y.double(), 2**-7, 2**-7, "two roundings to bfloat16's 8 bits"),
+    Case("axpy_f64", lambda g: {**two(torch.float64)(g), "a": 0.75}, axpy,
+         lambda x, y, a: a * x - y, 2**-52, 2**-50, "one or two roundings of float64"),
+    Case("gelu_erf", some(), unary("gelu_erf"), reference_of("gelu_erf"), 2e-6, 1e-6, F32),
+    Case("gelu_tanh", some(), unary("gelu_tanh"), reference_of("gelu_tanh"), 2e-6, 1e-6, F32),
+    Case("sin_cos", some(), unary("sin_cos"), reference_of("sin_cos"), 2e-6, 1e-6, F32),
+    Case("sin_cos_large", some(1e7), unary("sin_cos"), reference_of("sin_cos"), 2e-6, 1e-6, F32),
+    Case("log_exp", some(), unary("log_exp"), reference_of("log_exp"), 2e-6, 2e-6, F32),
+    Case("roots", some(), unary("roots"), reference_of("roots"), 2e-6, 1e-6, F32),
+    Case("sigmoid_f16", some(dtype=torch.float16), lambda x: unary("sigmoid")(x.float()).half(),
+         reference_of("sigmoid"), 2**-10, 0, "one rounding to float16"),
+    Case("rounding", some(), unary("rounding"), reference_of("rounding"), 1e-6, 0, F32),
+    Case("library", some(), unary("library"), reference_of("library"), 5e-6, 2e-6, F32),
+    Case("silu_mul_bf16", lambda g: {"x": normal(g, 5, 600, dtype=torch.bfloat16)}, silu_mul,
+         lambda x: torch.nn.functional.silu(x[:, :300].double()) * x[:, 300:].double(), 2**-8, 1e-6,
+         "one rounding to bfloat16"),
+    Case("nan_rules", nan_inputs, nan_rules, nan_reference),
+    Case("bits", two_integers(-(2**31), 2**31, torch.int32), bits, bits_reference),
+    Case("divide_i32", divisors(torch.int32, 32), divided, divided_reference),
+    Case("divide_u32", divisors(torch.uint32, 32, False), lambda x, y: tuple(v.long() for v in divided(x, y)),
+         lambda x, y: (x.long() // y.long(), x.long() % y.long())),
+    Case("divide_i64", divisors(torch.int64, 63), divided, divided_reference),
+    Case("divide_i16", divisors(torch.int16, 16), divided, divided_reference),
+    Case("double", two(torch.float64, 5), double,
+         lambda x, y: x * y + x / y + x.abs().sqrt() - y.floor() + torch.maximum(x, y), 1e-14, 1e-13,
+         "a few roundings of float64"),
+    Case("double_functions", some(dtype=torch.float64), double_functions,
+         lambda x: x.exp() + x.abs().log() + x.sin(), 1e-14, 1e-13, "a few roundings of float64"),
+    Case("byte_math", two_integers(-128, 128, torch.int8), byte_math, byte_reference),
+    Case("cast_f32_f16", wide(top=6e4), cast(torch.float16), _round(torch.float16)),
+    Case("cast_f32_bf16", wide(), cast(torch.bfloat16), _round(torch.bfloat16)),
+    Case("cast_f32_e4m3", wide(low=-12, high=8, top=440.0), cast(torch.float8_e4m3fn), _round(torch.float8_e4m3fn)),
+    Case("cast_f32_e5m2", wide(top=5e4), cast(torch.float8_e5m2), _round(torch.float8_e5m2)),
+    Case("cast_e4m3_f16", wide(torch.float8_e4m3fn, -12, 8, 440.0), cast(torch.float16), _round(torch.float16)),
+    Case("cast_e5m2_bf16", wide(torch.float8_e5m2, top=5e4), cast(torch.bfloat16), _round(torch.bfloat16)),
+    Case("cast_f32_i32", wide(high=30, top=2e9), cast(torch.int32), _round(torch.int32)),
+    Case("cast_f32_i64", wide(high=60), cast(torch.int64), _round(torch.int64)),
+    Case("cast_i64_f32", lambda g: {"x": integers(g, -(2**62), 2**62, N, dtype=torch.int64)}, cast(torch.float32),
+         _round(torch.float32)),
+    Case("cast_i8_bf16", lambda g: {"x": integers(g, -128, 128, N, dtype=torch.int8)}, cast(torch.bfloat16),
+         _round(torch.bfloat16)),
+    Case("cast_f64_f32", wide(torch.float64), cast(torch.float32), _round(torch.float32)),
+    Case("cast_f16_f64", wide(torch.float16, top=6e4), cast(torch.float64), _round(torch.float64)),
+    Case("strided", lambda g: {"x": normal(g, 50, 37), "y": normal(g, 3, 50)}, strided,
+         lambda x, y: x.t()[None] * y[:, None, :]),
+    Case("persistent_loop", some(), persistent, lambda x: x * 2 + 2),
+    Case("compare_i32", two_integers(0, 9, torch.int32), compare, lambda x, y: (x < y) & (x != 3) | (y >= 5)),
+)  # fmt: skip
