@@ -57,10 +57,10 @@ def without(number: int, taken: list[int]) -> Compile:
 
 
 def ran(family: Any, kernel: str, case: Case, options: Options) -> tuple[torch.Tensor, Launches]:
-    getattr(family, kernel).device_caches.clear()
     with launching(options) as launches:
+        getattr(family, kernel).device_caches.clear()  # compiled kernels that were loaded whole
         result = case.run(**case.inputs(torch.Generator().manual_seed(1)))
-    getattr(family, kernel).device_caches.clear()
+        getattr(family, kernel).device_caches.clear()
     return result[0] if isinstance(result, tuple) else result, launches
 
 
