@@ -59,7 +59,10 @@ class Plan:
 
     def orders(self) -> tuple[_Run, ...]:
         """Everything that is looked at, in every order; registers and local memory hold something else in each."""
-        checked: _Run = ("lock-step, checked", {**self._limits(), "poison": "nan", "races": True, "strict_waits": True})
+        checked: _Run = (
+            "lock-step, checked",
+            {**self._limits(), "poison": "nan", "races": True, "strict_waits": True, "uninitialised": True},
+        )
         permuted = [
             ("permuted", {**self._limits(), "poison": poison, "order": "permuted", "seed": seed})
             for seed, poison in zip(_SEEDS, ("zero", "ones"), strict=True)

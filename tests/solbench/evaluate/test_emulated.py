@@ -148,10 +148,12 @@ def test_quick_is_one_call(scaled: Problem, card: Session, tmp_path: Path) -> No
         ("tl.store(y + at, value * scale + 1.1, mask=at < n)", Status.INCORRECT_NUMERICAL, "y"),
         ("tl.store(y + at, value * scale + 1)", Status.RUNTIME_ERROR, "out-of-bounds store"),
         ("tl.store(y + at * 0, value * scale + 1, mask=at < n)", Status.RUNTIME_ERROR, "race"),
+        ("tl.store(y + at, tl.load(y + at, mask=at < n) * 0 + value * scale + 1, mask=at < n)", Status.RUNTIME_ERROR,
+         "uninitialised memory"),
         ("tl.store(x + at, value * scale + 1, mask=at < n)", Status.RUNTIME_ERROR, "read-only"),
         ("tl.store(y + at, nothing)", Status.RUNTIME_ERROR, "nothing"),
     ],
-)
+)  # fmt: skip
 def test_what_does_not_pass(
     code: str, status: Status, reason: str, scaled: Problem, card: Session, tmp_path: Path
 ) -> None:
