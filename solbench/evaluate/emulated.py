@@ -46,10 +46,12 @@ _Run = tuple[Way, dict[str, Any]]
 
 @dataclass(frozen=True)
 class Plan:
-    """How workloads are run. ``quick``: one call each, in lock-step, whole or else small."""
+    """How workloads are run. ``quick``: one call each, in lock-step, whole or else small. ``configuration``: of
+    autotuned kernels, as Triton prints it, or ``each``; None takes the first one that fits."""
 
     instructions: int = INSTRUCTIONS
     quick: bool = False
+    configuration: str | None = None
 
     def whole(self, instance: Instance) -> tuple[_Run, ...]:
         """How the calls at a workload's own sizes run: in every order only where it is small."""
@@ -70,7 +72,9 @@ class Plan:
         return (checked, *cast(list[_Run], permuted))
 
     def _limits(self) -> dict[str, Any]:
-        return {"max_instructions": self.instructions, "deadline_s": DEADLINE_S}
+        return {
+            "max_instructions": self.instructions, "deadline_s": DEADLINE_S, "configuration": self.configuration,
+        }  # fmt: skip
 
 
 def instances(problem: Problem, workload: Workload) -> tuple[Instance, ...]:

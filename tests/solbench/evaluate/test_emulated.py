@@ -162,6 +162,41 @@ def test_what_does_not_pass(
     assert trace.timing is None
 
 
+TUNED = (
+    KERNEL.replace(
+        "@triton.jit\n",
+        "@triton.autotune([triton.Config({'BLOCK': b}, num_warps=1) for b in (64, 128, 256)], key=['n'])\n"
+        "@triton.jit\n",
+    )
+    .replace("[(triton.cdiv(n, 128),)]", "[lambda meta: (triton.cdiv(n, meta['BLOCK']),)]")
+    .replace(", BLOCK=128, num_warps=1", "")
+)
+
+
+@pytest.mark.parametrize(
+    ("configuration", "groups"),
+    [(None, [16]), ("each", [16, 8, 4])],
+)
+def test_configurations_of_the_autotuner(
+    configuration: str | None, groups: list[int], scaled: Problem, card: Session, tmp_path: Path
+) -> None:
+    candidate = solution(scaled, tmp_path, source=TUNED)
+    trace = verdict(scaled, card, candidate, Plan(quick=True, configuration=configuration))
+    assert trace.status is Status.PASSED and trace.emulation is not None, (trace.reason, trace.log)
+    executed = trace.emulation.instances[0].executed
+    assert executed is not None
+    assert [launch.grid[0] for launch in executed.launches] == groups
+    named = executed.launches[-1].configuration
+    trace = verdict(scaled, card, candidate, Plan(quick=True, configuration=named))
+    assert trace.emulation is not None and trace.emulation.instances[0].executed is not None
+    assert [launch.grid[0] for launch in trace.emulation.instances[0].executed.launches] == groups[-1:]
+
+
+def test_a_configuration_that_is_not_there(scaled: Problem, card: Session, tmp_path: Path) -> None:
+    trace = verdict(scaled, card, solution(scaled, tmp_path, source=TUNED), Plan(quick=True, configuration="BLOCK: 7"))
+    assert trace.status is Status.RUNTIME_ERROR and "no configuration 'BLOCK: 7'" in (trace.reason or "")
+
+
 def test_a_finding_says_where(scaled: Problem, card: Session, tmp_path: Path) -> None:
     trace = verdict(scaled, card, solution(scaled, tmp_path, "tl.store(y + at, value * scale + 1)"))
     reason = trace.reason or ""
