@@ -1,7 +1,8 @@
 """Runs snippets of assembly on the emulated card: registers in, registers out.
 
 One wave of 32. A snippet finds random bits in v10 to v17 and v20 to v23 and in s20 to s27, and leaves its results in
-v20 to v23. All snippets of a list become one kernel, with EXEC full and VCC, SCC and M0 zero before each.
+v20 to v23. v254 is four times the lane, and s[8:9] the address of 4096 bytes of memory. All snippets of a list become
+one kernel, with EXEC full and VCC, SCC and M0 zero before each.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ _HEADER = """.amdgcn_target "amdgcn-amd-amdhsa--gfx1200"
 .type forms,@function
 forms:
 s_load_b128 s[4:7], s[0:1], 0x0
+s_load_b64 s[8:9], s[0:1], 0x10
 v_and_b32_e32 v254, 0x3ff, v0
 v_lshlrev_b32_e32 v254, 2, v254
 s_wait_kmcnt 0x0
@@ -40,8 +42,8 @@ _FOOTER = """s_endpgm
 .section .rodata,"a"
 .p2align 6
 .amdhsa_kernel forms
-.amdhsa_kernarg_size 16
-.amdhsa_group_segment_fixed_size 1024
+.amdhsa_kernarg_size 24
+.amdhsa_group_segment_fixed_size 4096
 .amdhsa_user_sgpr_kernarg_segment_ptr 1
 .amdhsa_next_free_vgpr 256
 .amdhsa_next_free_sgpr 100
@@ -56,8 +58,8 @@ amdhsa.target: amdgcn-amd-amdhsa--gfx1200
 amdhsa.kernels:
   - .name: forms
     .symbol: forms.kd
-    .kernarg_segment_size: 16
-    .group_segment_fixed_size: 1024
+    .kernarg_segment_size: 24
+    .group_segment_fixed_size: 4096
     .private_segment_fixed_size: 0
     .kernarg_segment_align: 8
     .wavefront_size: 32
@@ -67,6 +69,7 @@ amdhsa.kernels:
     .args:
       - {.name: inputs, .offset: 0, .size: 8, .value_kind: global_buffer, .address_space: global}
       - {.name: outputs, .offset: 8, .size: 8, .value_kind: global_buffer, .address_space: global}
+      - {.name: memory, .offset: 16, .size: 8, .value_kind: global_buffer, .address_space: global}
 ...
 .end_amdgpu_metadata
 """
@@ -117,7 +120,8 @@ def execute(snippets: Sequence[str], rows: Any, options: Options | None = None) 
     code = assemble(source(snippets))
     outputs = np.zeros((len(snippets), 4, 32), np.uint32)
     arena = Arena()
-    addresses = [arena.add(name, array.reshape(-1).view(np.uint8)) for name, array in (("in", rows), ("out", outputs))]
+    storages = {"inputs": rows, "outputs": outputs, "memory": np.zeros(1024, np.uint32)}
+    addresses = [arena.add(name, array.reshape(-1).view(np.uint8)) for name, array in storages.items()]
     arguments = np.array(addresses, np.uint64).tobytes()
     program = load(code, None, "forms", "test")
     outcome = run(program, Launch((1, 1, 1), (32, 1, 1), arguments), arena, options or Options())
