@@ -156,7 +156,7 @@ SOP2 = table(
         op("s_fmamk_f32", "f32 = f32 f32 f32", fma_f32),
         op("s_fmac_f32", "f32 = f32 f32 old", fma_f32),
         op("s_fmac_f16", "f16 = f16 f16 old", fma_f16),
-        op("s_cvt_pk_rtz_f16_f32", "2xf16 = f32 f32", pack_rtz),
+        op("s_cvt_pk_rtz_f16_f32", "b32 = f32 f32", lambda a, b: pack_rtz(a, b).view(U32)[..., 0]),
     ]
 )
 
