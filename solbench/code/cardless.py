@@ -36,7 +36,7 @@ def triton_driver(
         def __init__(self) -> None:
             self.utils = SimpleNamespace(
                 get_device_properties=lambda index: properties,
-                load_binary=lambda name, kernel, shared, index: (None, object(), 0, 0, 2**20),
+                load_binary=lambda name, kernel, shared, index: (object(), object(), 0, 0, 2**20),
                 unload_module=lambda module: None,
             )
             self.launcher_cls = launcher

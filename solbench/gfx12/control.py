@@ -50,9 +50,15 @@ def step(held: Instruction, name: str, texts: Sequence[str]) -> Step | None:
     if name in ("s_barrier_signal", "s_barrier_signal_isfirst"):
         if texts != ("-1",):
             raise Unsupported(f"{name} {', '.join(texts)}")
-        if name == "s_barrier_signal":
-            return _signal
-        return lambda m: scc_writer(m, m.barriers.signal(m))
+
+        def signal(m: State) -> None:
+            if m.waits is not None:
+                m.waits.signal(m, held)
+            first = m.barriers.signal(m)
+            if name != "s_barrier_signal":
+                scc_writer(m, first)
+
+        return signal
     if name in ("global_inv", "buffer_inv", "flat_inv"):
         # Within a group there is nothing to do: its waves see what they wrote.
         return _fence if any("SCOPE_DEV" in text or "SCOPE_SYS" in text for text in texts) else _nothing
@@ -80,10 +86,6 @@ def _fence(m: State) -> None:
 
 def _nothing(m: State) -> None:
     del m
-
-
-def _signal(m: State) -> None:
-    m.barriers.signal(m)
 
 
 def _field(text: str) -> tuple[int, int]:

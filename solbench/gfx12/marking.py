@@ -25,6 +25,8 @@ from solbench.gfx12.uses import uses
 
 # Scalar instructions whose result's bits depend on the same bits of their operands alone.
 _BITWISE = re.compile(r"s_(mov|not|and|or|xor|nand|nor|xnor|and_not1|or_not1|cselect|cmov)_b(32|64)")
+# 64-bit arithmetic whose lower word needs the lower words of its operands alone.
+_UPWARDS = re.compile(r"v_mad_co_[iu]64_[iu]32|[sv]_(add|sub)_nc_u64|s_mul_u64|v_lshlrev_b64|s_lshl_b64")
 _COPIES: Final = frozenset({"v_mov_b32", "v_mov_b16", "v_swap_b32", "s_mov_b32", "s_mov_b64"})
 _MEMORY = re.compile(r"(?:s_(?:buffer_)?|ds_|buffer_|global_|flat_|scratch_)(load|store|atomic)_")
 _NONE = Modifiers()
@@ -98,18 +100,14 @@ def _written_only(held: Instruction) -> Carry | None:
     return lambda m, marks: [(kind, register, CLEAN, None) for kind, register in writes]
 
 
-def _words(operand: Operand, kind: str) -> int:
-    return max(operand.count if operand.kind in ("v", "s") else 1, 1)
-
-
-def _source(m: State, marks: Defined, operand: Operand, kind: str) -> Array:
-    """Marks of a vector instruction's operand."""
+def _source(m: State, marks: Defined, operand: Operand, kind: str, words: int = 4) -> Array:
+    """Marks of a vector instruction's operand, of its first ``words`` registers."""
     if operand.kind not in ("v", "s") or (operand.kind == "s" and operand.register in (NULL, EXEC)):
         return marks.value(m, "s", SCC) if operand.kind == "scc" else CLEAN
     if kind in ("mask", "vcc"):
         return marks.of(m, "s", operand.register)
     found = CLEAN
-    for word in range(_words(operand, kind)):
+    for word in range(min(words, operand.count)):
         found = np.maximum(found, marks.value(m, operand.kind, operand.register + word))
     return found
 
@@ -147,7 +145,13 @@ def _part(entry: Op, operation: Operation, number: int) -> Carry:
             return found
 
     moved = source_lanes(modifiers) if has_dpp(modifiers) else None
-    copies = entry.name in _COPIES
+    copies, upwards = entry.name in _COPIES, _UPWARDS.fullmatch(entry.name) is not None
+
+    def lower(m: State, marks: Defined) -> Array:
+        found = CLEAN
+        for source, kind in zip(sources, entry.src, strict=True):
+            found = np.maximum(found, _source(m, marks, source, kind, 1))
+        return found
 
     def carry(m: State, marks: Defined) -> list[tuple[str, int, Array, Any]]:
         found = combine(m, marks)
@@ -167,6 +171,8 @@ def _part(entry: Op, operation: Operation, number: int) -> Carry:
                     results += [("s", operand.register + n, every, None) for n in range(operand.count)]
             else:
                 results += [("v", operand.register + n, found, lanes) for n in range(operand.count)]
+                if upwards and found.any():
+                    results[0] = ("v", operand.register, marks.read_by(lower(m, marks), number, name), lanes)
         return results
 
     return carry
@@ -208,6 +214,7 @@ def _scalar(entry: Op, written: Sequence[Operand], sources: Sequence[Operand], n
     absorbing = {"and": (False, False), "or": (True, True), "and_not1": (False, True), "or_not1": (True, False)}
     match = re.fullmatch(r"s_(and|or|and_not1|or_not1)(_saveexec|_wrexec)?_b(32|64)", entry.name)
     absorbs = absorbing[match[1]] if match else None
+    upwards = _UPWARDS.fullmatch(entry.name) is not None
 
     def bits(m: State, operand: Operand, word: int) -> Array:
         """Bits that a scalar operand holds, bool (waves, 32) or (1, 32)."""
@@ -265,6 +272,8 @@ def _scalar(entry: Op, written: Sequence[Operand], sources: Sequence[Operand], n
                     found_here = [CLEAN] * words
                 else:
                     found_here = found if bitwise or absorbs is not None else [every] * words
+                    if upwards:
+                        found_here = [found[0].max(axis=1, keepdims=True), every]
                 results += [("s", operand.register + n, found_here[n], None) for n in range(operand.count)]
         return results
 

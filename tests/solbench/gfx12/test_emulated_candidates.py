@@ -32,7 +32,7 @@ from solbench.model.workload import Values
 from tests.solbench.code.test_hip import needs_compiler
 
 ROOT = Path(__file__).resolve().parents[3]
-OPTIONS = Options(poison="nan", strict_waits=True, races=True, deadline_s=120.0)
+OPTIONS = Options(poison="nan", strict_waits=True, races=True, uninitialised=True, deadline_s=120.0)
 SEED = 20_260_801
 # Axes by problem; several shapes where candidates have a path for each.
 SHAPES: dict[str, list[dict[str, int]]] = {

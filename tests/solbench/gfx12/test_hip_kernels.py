@@ -20,7 +20,7 @@ from solbench.model.solution import Solution
 from tests.solbench.code.test_hip import needs_compiler
 
 SOURCE = (Path(__file__).parent / "kernels" / "plain.hip").read_text()
-OPTIONS = Options(poison="nan", strict_waits=True, races=True, deadline_s=60.0)
+OPTIONS = Options(poison="nan", strict_waits=True, races=True, uninitialised=True, deadline_s=60.0)
 Run = Callable[..., HipHost]
 N = 200
 

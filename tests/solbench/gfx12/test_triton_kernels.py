@@ -32,7 +32,7 @@ FAMILIES = (
     elementwise, reductions, norms, products, attention, sequences, images, atomic, quantised, control,
 )  # fmt: skip
 CASES = [case for family in FAMILIES for case in family.CASES]
-LOCKSTEP = Options(order="lockstep", poison="nan", strict_waits=True, races=True, deadline_s=30.0)
+LOCKSTEP = Options(order="lockstep", poison="nan", strict_waits=True, races=True, uninitialised=True, deadline_s=30.0)
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
 

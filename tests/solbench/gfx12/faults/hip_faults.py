@@ -74,7 +74,6 @@ def bins(x: torch.Tensor) -> torch.Tensor:
     return torch.bincount(x.clamp(max=9), minlength=10).int()
 
 
-
 FAULTS = (
     Fault("load_past_end", "out-of-bounds load", values(150, 150), lambda x: torch.cat([x[1:], torch.zeros(1)])),
     Fault("store_past_end", "out-of-bounds store", values(1, 150), lambda x: x + torch.arange(150)),
