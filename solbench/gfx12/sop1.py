@@ -23,7 +23,7 @@ from solbench.gfx12.integers import (
     ctz,
     popcount,
     reverse,
-)  # fmt: skip
+)
 from solbench.gfx12.op import Op, op, table
 
 

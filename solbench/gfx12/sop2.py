@@ -19,7 +19,7 @@ from solbench.gfx12.integers import (
     mul_hi_u32,
     signed_field,
     wide,
-)  # fmt: skip
+)
 from solbench.gfx12.op import Op, op, table
 from solbench.gfx12.sop1 import with_scc
 
