@@ -152,7 +152,7 @@ def _built(held: Instruction, name: str, kept: tuple[bool, bool]) -> Step | None
 def _located(held: Instruction, step: Callable[[State], Any]) -> Callable[[State], Any]:
     """Steps that can stop for a reason that only their operands tell say where; the others are left as they are."""
     if not held.operations[0].mnemonic.startswith(
-        ("buffer_", "s_setreg", "s_getreg", "ds_", "flat_", "v_cvt", "v_movrel")
+        ("buffer_", "global_", "scratch_", "flat_", "ds_", "s_load", "s_setreg", "s_getreg", "v_cvt", "v_movrel")
     ):
         return step
 
