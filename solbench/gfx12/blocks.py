@@ -116,8 +116,11 @@ def _step(held: Instruction, name: str, strict: bool, kept: tuple[bool, bool]) -
 
 
 def _awaited(held: Instruction, step: Step) -> Step:
-    """The step of strict waits: registers that it reads must have been waited for."""
-    read = uses(held).reads
+    """The step of strict waits: registers that it reads must have been waited for, and those that it writes, which
+    what is loaded would overwrite later. Loads of one kind write in their order."""
+    used = uses(held)
+    loads = "_load_" in held.name
+    read = used.reads if loads else tuple(dict.fromkeys((*used.reads, *used.writes)))
     if not read:
         return step
     names = tuple(f"{kind}{number}" for kind, number in read)
@@ -149,7 +152,7 @@ def _built(held: Instruction, name: str, kept: tuple[bool, bool]) -> Step | None
 def _located(held: Instruction, step: Callable[[State], Any]) -> Callable[[State], Any]:
     """Steps that can stop for a reason that only their operands tell say where; the others are left as they are."""
     if not held.operations[0].mnemonic.startswith(
-        ("buffer_", "s_setreg", "s_getreg", "ds_", "flat_", "v_cvt", "v_movrel")
+        ("buffer_", "global_", "scratch_", "flat_", "ds_", "s_load", "s_setreg", "s_getreg", "v_cvt", "v_movrel")
     ):
         return step
 
