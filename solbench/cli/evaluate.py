@@ -54,6 +54,10 @@ EMULATED_S = 300.0
     "--device", type=click.Choice(["auto", "card", "emulator"]), default="auto", show_default=True,
     help="For gfx1200: a card, or its emulation on this CPU; auto takes a card where one is.",
 )  # fmt: skip
+@click.option(
+    "--configuration", metavar="TEXT",
+    help="Emulated: of autotuned kernels, one as Triton prints it, or each. Default: the first that fits.",
+)  # fmt: skip
 @click.option("--quick", is_flag=True, help="Emulated: one call a workload in lock-step, no other order.")
 @click.option(
     "--instructions", type=click.IntRange(1), default=20_000_000, show_default=True,
@@ -75,6 +79,7 @@ def evaluate(
     samples: int,
     profile: bool,
     device: Literal["auto", "card", "emulator"],
+    configuration: str | None,
     quick: bool,
     instructions: int,
     unsandboxed: bool,
@@ -131,7 +136,7 @@ def evaluate(
         if emulated:
             from solbench.evaluate.emulated import Plan, evaluate_emulated
 
-            plan = Plan(instructions, quick)
+            plan = Plan(instructions, quick, configuration)
             traces += evaluate_emulated(found, candidate, session, workloads=chosen, plan=plan, progress=say)
         else:
             traces += run(

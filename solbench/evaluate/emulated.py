@@ -8,7 +8,7 @@ docs/emulator.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast
 
 from solbench.corpus.load import Problem
@@ -33,6 +33,8 @@ LABEL: Final = "functional emulation of gfx1200 code, not run on the card: a ver
 SMALL_ELEMENTS: Final = 1 << 16
 # Wave-instructions of one call: some seconds in lock-step.
 INSTRUCTIONS: Final = 20_000_000
+# What cannot be made smaller is run in every order up to so many of them.
+AGAIN_INSTRUCTIONS: Final = 1_000_000
 # Seconds of one launch, whatever it executes; waves in turn take up to thirty times as long as in lock-step.
 DEADLINE_S: Final = 90.0
 _LOG_CHARS_OF_A_PASS: Final = 2_000
@@ -43,30 +45,43 @@ _Run = tuple[Way, dict[str, Any]]
 
 @dataclass(frozen=True)
 class Plan:
-    """How workloads are run. ``quick``: one call each, in lock-step, whole or else small."""
+    """How workloads are run. ``quick``: one call each, in lock-step, whole or else small. ``configuration``: of
+    autotuned kernels, as Triton prints it, or ``each``; None takes the first one that fits."""
 
     instructions: int = INSTRUCTIONS
     quick: bool = False
+    configuration: str | None = None
 
-    def of(self, instance: Instance) -> tuple[_Run, ...]:
-        """How the calls on an instance run: registers and local memory hold something else at the start of each."""
-        limits = {"max_instructions": self.instructions, "deadline_s": DEADLINE_S}
-        plain: _Run = ("lock-step", {**limits, "poison": "nan"})
-        if self.quick or (elements(instance.definition, instance.axes) > SMALL_ELEMENTS and instance.note is None):
-            return (plain,)
-        checked: _Run = ("lock-step, checked", {**limits, "poison": "nan", "races": True, "strict_waits": True})
-        orders = [
-            ("permuted", {**limits, "poison": poison, "order": "permuted", "seed": seed})
+    def whole(self, instance: Instance) -> tuple[_Run, ...]:
+        """How the calls at a workload's own sizes run: in every order only where it is small."""
+        if not self.quick and elements(instance.definition, instance.axes) <= SMALL_ELEMENTS:
+            return self.orders()
+        return (("lock-step", {**self._limits(), "poison": "nan"}),)
+
+    def orders(self) -> tuple[_Run, ...]:
+        """Everything that is looked at, in every order; registers and local memory hold something else in each."""
+        checked: _Run = (
+            "lock-step, checked",
+            {**self._limits(), "poison": "nan", "races": True, "strict_waits": True, "uninitialised": True},
+        )
+        permuted = [
+            ("permuted", {**self._limits(), "poison": poison, "order": "permuted", "seed": seed})
             for seed, poison in zip(_SEEDS, ("zero", "ones"), strict=True)
         ]
-        return (checked, *cast(list[_Run], orders))
+        return (checked, *cast(list[_Run], permuted))
+
+    def _limits(self) -> dict[str, Any]:
+        return {
+            "max_instructions": self.instructions, "deadline_s": DEADLINE_S, "configuration": self.configuration,
+        }  # fmt: skip
 
 
 def instances(problem: Problem, workload: Workload) -> tuple[Instance, ...]:
     """The workload, and the same at small sizes where it is larger than those."""
     axes = workload.validate_against(problem.definition, f"{problem.key}/{workload.uuid}")
     whole = Instance(problem.definition, workload, axes)
-    small = reduced(problem.definition, workload, SMALL_ELEMENTS)
+    # A candidate may have the problem's constants written into it.
+    small = reduced(problem.definition, workload, SMALL_ELEMENTS, constants=False)
     return (whole,) if small.note is None else (whole, small)
 
 
@@ -138,15 +153,18 @@ class _Emulated:
             memory.close()
 
     def _trace(self, case: _Case, wanted: Sequence[Instance], memory: Shared) -> Trace:
-        """All instances of a workload in turn; the first that fails is its verdict."""
-        for instance in wanted:
-            if self.plan.quick and case.rounds:
-                break  # the whole of it was run
-            size = instance.note or "whole"
-            self.progress(f"{case.workload.uuid} {size}")
-            failed = self._attempt(case, instance, memory, last=instance is wanted[-1])
-            if failed is not None:
-                return failed
+        """The workload whole, then at small sizes in every order; the first that fails is its verdict."""
+        whole, *smaller = wanted
+        calls = self.plan.whole(whole)
+        failed = self._attempt(case, whole, calls, memory, last=not smaller)
+        if failed is not None:
+            return failed
+        orders = self.plan.orders()
+        if calls != orders and not (self.plan.quick and case.rounds):
+            for instance in smaller or self._again(case, whole):
+                failed = self._attempt(case, instance, calls if self.plan.quick else orders, memory, last=True)
+                if failed is not None:
+                    return failed
         return Trace(
             status=Status.PASSED,
             reason="not timed: emulated",
@@ -155,6 +173,11 @@ class _Emulated:
             **self._common(case),
         )
 
+    def _again(self, case: _Case, whole: Instance) -> list[Instance]:
+        """What cannot be made smaller is run in every order as it is, if it executes little."""
+        executed = case.instances[-1].executed
+        return [whole] if executed is not None and executed.instructions <= AGAIN_INSTRUCTIONS else []
+
     def _too_large(self, plan: arena.Layout) -> str | None:
         """Why an instance does not fit into this machine, or None."""
         needed, available = arena.needed_memory(plan), self.session.available_memory()
@@ -162,10 +185,13 @@ class _Emulated:
             return None
         return f"memory: needs about {needed / 2**30:.2g} GiB, {available / 2**30:.2g} GiB are available"
 
-    def _attempt(self, case: _Case, instance: Instance, memory: Shared, last: bool) -> Trace | None:
+    def _attempt(
+        self, case: _Case, instance: Instance, calls: Sequence[_Run], memory: Shared, last: bool
+    ) -> Trace | None:
         """Run one instance; the trace of its failure, or None."""
+        self.progress(f"{case.workload.uuid} {instance.note or 'whole'}: {', '.join(way for way, _ in calls)}")
         plan = arena.layout(instance.definition, instance.axes)
-        calls = self.plan.of(instance)
+        problem = replace(self.problem, definition=instance.definition)
         if (reason := self._too_large(plan)) is None and plan.size > self._memory_bytes:
             reason = "memory: there was too little for it when the run began"
         if reason is not None:
@@ -173,7 +199,7 @@ class _Emulated:
         try:
             side = self._side(memory)
             said = check_workload(
-                self.problem, instance.workload, plan, instance.axes, self.session.referee(), memory, side,
+                problem, instance.workload, plan, instance.axes, self.session.referee(), memory, side,
                 self.session.limits, [options for _, options in calls],
             )  # fmt: skip
             executed = _executed(said.get("executed"))

@@ -105,8 +105,9 @@ class EmulatedCard(Host):
 
     def start(self) -> None:
         """A call begins."""
-        run = self._runs[min(self._calls, len(self._runs) - 1)] if self._runs else {}
+        run = dict(self._runs[min(self._calls, len(self._runs) - 1)]) if self._runs else {}
         self._calls += 1
+        self.launches.configuration = run.pop("configuration", None)
         self.launches.options = self._options(**run)
         self.launches.runs.clear()
         self._new_memory()

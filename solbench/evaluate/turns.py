@@ -87,7 +87,8 @@ def open_side(
 ) -> None:  # fmt: skip
     """Let a frozen worker map the memory and bind its calls, one to each copy of the slots; stop it again.
 
-    ``runs``: on the emulated card, options of :class:`solbench.gfx12.run.Options` for each call.
+    ``runs``: on the emulated card, options of :class:`solbench.gfx12.run.Options` for each call, and the autotuner's
+    ``configuration``.
     """
     definition = problem.definition
     message = {

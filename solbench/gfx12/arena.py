@@ -23,13 +23,16 @@ MAX_STORAGES: Final = 1 << 14
 
 @dataclass
 class Storage:
-    """One storage; ``data`` is written in place. ``high``: upper word of its address."""
+    """One storage; ``data`` is written in place. ``high``: upper word of its address.
+
+    ``written``: bytes that were written, None for all of them.
+    """
 
     name: str
     data: Array
     high: int
     read_only: bool
-    initialised: bool
+    written: Array = None
     space: str = "global"
 
     def __post_init__(self) -> None:
@@ -57,18 +60,22 @@ class Arena:
         """Make ``data`` (uint8, contiguous) known and return its address, a multiple of 4 GiB.
 
         The same memory again takes the new name and keeps its address. ``initialised``: whether all of it was
-        written. :class:`UnsupportedError` for a storage of more than 4 GiB, or too many of them.
+        written; of memory that is known, False changes nothing. :class:`UnsupportedError` for a storage of more than
+        4 GiB, or too many of them.
         """
         if data.dtype != np.uint8 or data.ndim != 1 or not data.flags.c_contiguous:
             raise ValueError(f"{name}: an arena takes contiguous uint8 in one dimension")
         key = (data.ctypes.data, data.nbytes)
         known = self._known.get(key)
         if known is not None and data.nbytes:
-            known.name, known.read_only, known.initialised = name, read_only, initialised
+            known.name, known.read_only = name, read_only
+            if initialised:
+                known.written = None
             return known.address
         if data.nbytes > MAX_BYTES:
             raise UnsupportedError(f"{name}: {data.nbytes} bytes, more than the {MAX_BYTES} of one storage here")
-        storage = Storage(name, data, self._new_high(name), read_only, initialised)
+        written = None if initialised else np.zeros(data.nbytes, bool)
+        storage = Storage(name, data, self._new_high(name), read_only, written)
         self._by_high[storage.high] = storage
         self._known[key] = storage
         return storage.address
@@ -81,14 +88,14 @@ class Arena:
     def transient(self, name: str, data: Array) -> int:
         """Put ``data`` of one launch into a place of that name, which the next launch takes over."""
         known = self._places.get(name)
-        storage = Storage(name, data, known.high if known else self._new_high(name), True, True)
+        storage = Storage(name, data, known.high if known else self._new_high(name), True)
         self._places[name] = self._by_high[storage.high] = storage
         return storage.address
 
     def image(self, digest: str, data: Array, read_only: bool) -> Storage:
         """The loaded code object of that digest; what is there already stays as earlier launches left it."""
         if digest not in self._places:
-            storage = Storage("the code object", data, self._new_high("code object"), read_only, True)
+            storage = Storage("the code object", data, self._new_high("code object"), read_only)
             self._places[digest] = self._by_high[storage.high] = storage
         return self._places[digest]
 

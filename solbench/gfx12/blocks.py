@@ -9,6 +9,7 @@ from typing import Any
 
 from solbench.code.assembly import Operation
 from solbench.gfx12 import arithmetic, control, lds, matrix, scalar_memory, vector_memory, waits
+from solbench.gfx12.marking import deciding, marking
 from solbench.gfx12.operands import Unreadable, split
 from solbench.gfx12.program import Instruction, Program
 from solbench.gfx12.state import State, Step, Unsupported
@@ -34,15 +35,16 @@ class Stopped(Exception):
         self.reason = reason
 
 
-def blocks(program: Program, strict: bool) -> tuple[tuple[Block, ...], int]:
-    """All blocks and the number of the first. ``strict``: with the steps of waits."""
-    key = ("blocks", strict)
+def blocks(program: Program, strict: bool, marked: bool) -> tuple[tuple[Block, ...], int]:
+    """All blocks and the number of the first. ``strict``: with the steps of waits; ``marked``: with marks of what
+    nothing wrote."""
+    key = ("blocks", strict, marked)
     if key not in program.compiled:
-        program.compiled[key] = _build(program, strict)
+        program.compiled[key] = _build(program, strict, marked)
     return program.compiled[key]
 
 
-def _build(program: Program, strict: bool) -> tuple[tuple[Block, ...], int]:
+def _build(program: Program, strict: bool, marked: bool) -> tuple[tuple[Block, ...], int]:
     instructions = program.instructions
     names = [arithmetic.name_of(held.operations[0]) for held in instructions]
     leaders = {program.entry, 0}
@@ -57,7 +59,7 @@ def _build(program: Program, strict: bool) -> tuple[tuple[Block, ...], int]:
     starts = sorted(leaders)
     by_address = {instructions[start].address: place for place, start in enumerate(starts)}
     found = tuple(
-        _block(instructions, names, start, stop, by_address, place + 1, strict)
+        _block(instructions, names, start, stop, by_address, place + 1, strict, marked)
         for place, (start, stop) in enumerate(zip(starts, [*starts[1:], len(instructions)], strict=True))
     )
     return found, starts.index(program.entry)
@@ -65,7 +67,7 @@ def _build(program: Program, strict: bool) -> tuple[tuple[Block, ...], int]:
 
 def _block(
     instructions: Sequence[Instruction], names: Sequence[str], start: int, stop: int, by_address: Mapping[int, int],
-    after: int, strict: bool,
+    after: int, strict: bool, marked: bool,
 ) -> Block:  # fmt: skip
     last = stop - 1
     ends = control.ends_block(names[last])
@@ -75,6 +77,11 @@ def _block(
         _step(instructions[n], names[n], strict, kept.get(n - start, (False, False)))
         for n in range(start, last if ends else stop)
     ]
+    if marked:
+        steps = [
+            marking(instructions[start + place], start + place, step) if step is not None else None
+            for place, step in enumerate(steps)
+        ]
     if ends:
         try:
             end = control.end(
@@ -82,7 +89,7 @@ def _block(
             )
         except (Unreadable, Unsupported, KeyError) as error:
             end = _stop(instructions[last], str(error))
-        end = _located(instructions[last], end)
+        end = _located(instructions[last], deciding(instructions[last], last, end) if marked else end)
     elif after - 1 == len(by_address) - 1:
         end = _stop(instructions[last], "the program goes on after its last instruction")
     else:
@@ -109,8 +116,11 @@ def _step(held: Instruction, name: str, strict: bool, kept: tuple[bool, bool]) -
 
 
 def _awaited(held: Instruction, step: Step) -> Step:
-    """The step of strict waits: registers that it reads must have been waited for."""
-    read = uses(held).reads
+    """The step of strict waits: registers that it reads must have been waited for, and those that it writes, which
+    what is loaded would overwrite later. Loads of one kind write in their order."""
+    used = uses(held)
+    loads = "_load_" in held.name
+    read = used.reads if loads else tuple(dict.fromkeys((*used.reads, *used.writes)))
     if not read:
         return step
     names = tuple(f"{kind}{number}" for kind, number in read)
@@ -142,7 +152,7 @@ def _built(held: Instruction, name: str, kept: tuple[bool, bool]) -> Step | None
 def _located(held: Instruction, step: Callable[[State], Any]) -> Callable[[State], Any]:
     """Steps that can stop for a reason that only their operands tell say where; the others are left as they are."""
     if not held.operations[0].mnemonic.startswith(
-        ("buffer_", "s_setreg", "s_getreg", "ds_", "flat_", "v_cvt", "v_movrel")
+        ("buffer_", "global_", "scratch_", "flat_", "ds_", "s_load", "s_setreg", "s_getreg", "v_cvt", "v_movrel")
     ):
         return step
 

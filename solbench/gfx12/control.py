@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from solbench.gfx12.access import scalar_reader, scalar_writer, scc_writer
+from solbench.gfx12.access import scalar_reader
 from solbench.gfx12.integers import Array
 from solbench.gfx12.operands import EXEC, VCC, Operand, Unreadable, parse
+from solbench.gfx12.results import scalar_writer, scc_writer
 from solbench.gfx12.state import State, Step, Unsupported
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ _OVERFLOW_BIT: Final = 23
 _HWREG = re.compile(r"hwreg\((\w+)(?:,\s*(\d+),\s*(\d+))?\)")
 _MODES: Final = frozenset({"HW_REG_MODE", "HW_REG_WAVE_MODE", "1"})
 _ENDS: Final = frozenset(
-    {"s_branch", "s_endpgm", "s_endpgm_saved", "s_setpc_b64", "s_swappc_b64", "s_barrier_wait", "s_trap"}
+    {"s_branch", "s_endpgm", "s_endpgm_saved", "s_setpc_b64", "s_swappc_b64", "s_call_b64", "s_barrier_wait", "s_trap"}
 )
 
 
@@ -50,9 +51,15 @@ def step(held: Instruction, name: str, texts: Sequence[str]) -> Step | None:
     if name in ("s_barrier_signal", "s_barrier_signal_isfirst"):
         if texts != ("-1",):
             raise Unsupported(f"{name} {', '.join(texts)}")
-        if name == "s_barrier_signal":
-            return _signal
-        return lambda m: scc_writer(m, m.barriers.signal(m))
+
+        def signal(m: State) -> None:
+            if m.waits is not None:
+                m.waits.signal(m, held)
+            first = m.barriers.signal(m)
+            if name != "s_barrier_signal":
+                scc_writer(m, first)
+
+        return signal
     if name in ("global_inv", "buffer_inv", "flat_inv"):
         # Within a group there is nothing to do: its waves see what they wrote.
         return _fence if any("SCOPE_DEV" in text or "SCOPE_SYS" in text for text in texts) else _nothing
@@ -82,10 +89,6 @@ def _nothing(m: State) -> None:
     del m
 
 
-def _signal(m: State) -> None:
-    m.barriers.signal(m)
-
-
 def _field(text: str) -> tuple[int, int]:
     match = _HWREG.fullmatch(text)
     if not match or match[1] not in _MODES:
@@ -106,6 +109,7 @@ def _set_mode(name: str, texts: Sequence[str]) -> Step:
             raise Unsupported(f"{name} of rounding or denormals")
         if mask >> _OVERFLOW_BIT & 1:
             on = values >> np.uint64(_OVERFLOW_BIT) & np.uint64(1) == 1
+            m.saturates |= bool(on.any())
             m.overflow[slice(None) if m.selected is None else m.selected] = on
 
     return write
@@ -139,6 +143,8 @@ def end(
         return lambda m: ENDED
     if name == "s_barrier_wait":
         return lambda m: m.barriers.wait(m, after)
+    if name == "s_call_b64":
+        return _call(held, parse(texts[0]), blocks[held.target if held.target is not None else -1])
     if name == "s_setpc_b64":
         return _jump(held, parse(texts[0]), None, blocks)
     if name == "s_swappc_b64":
@@ -172,6 +178,17 @@ def _two_ways(test: Callable[[State], Array], taken: bool, target: int, after: i
         if count == 0:
             return after if taken else target
         return np.where(held == taken, target, after)
+
+    return where
+
+
+def _call(held: Instruction, back: Operand, target: int) -> Callable[[State], Next]:
+    write = scalar_writer(back, "u64")
+    after = held.address + held.size
+
+    def where(m: State) -> Next:
+        write(m, np.uint64(m.image + after))
+        return target
 
     return where
 

@@ -13,13 +13,12 @@ steps, fmas, fixup) a correctly rounded division for every pair of operands, whi
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 import numpy as np
 
-from solbench.gfx12.floats import exponent, fma_exact, fma_f32, fma_f64, ldexp, negative, quiet, sum_to_odd
-from solbench.gfx12.integers import F16, F32, F64, I32, Array
+from solbench.gfx12.floats import bits_of, exponent, fma_exact, fma_f32, fma_f64, ldexp, negative, quiet, sum_to_odd
+from solbench.gfx12.integers import F32, F64, I32, U32, Array
 
 
 def _scale(value: Array, denominator: Array, numerator: Array, step: int, near: int, tiny: int) -> tuple[Array, Array]:
@@ -51,29 +50,30 @@ def _scale(value: Array, denominator: Array, numerator: Array, step: int, near: 
     return result, flag
 
 
-def _only(special: Array, function: Callable[..., Array], result: Array, operands: tuple[Array, ...]) -> Array:
-    """``result`` with the places that are ``special`` replaced by ``function`` of the operands there."""
-    if special.any():
-        result = np.array(np.broadcast_to(result, special.shape))
-        result[special] = function(*(np.broadcast_to(x, special.shape)[special] for x in operands))
-    return result
-
-
 def _scaled(value: Array, denominator: Array, numerator: Array, step: int, near: int, tiny: int) -> tuple[Array, Array]:
     """:func:`_scale` where an operand or the quotient comes near the ends of the range, ``value`` elsewhere."""
     field_n, field_d = exponent(numerator), exponent(denominator)
     top = 2 * I32(np.finfo(np.asarray(value).dtype).maxexp) - I32(1)
     between = field_n - field_d
     # Normal operands, a normal reciprocal and quotient: none of the cases of _scale holds.
-    plain = (field_n > tiny) & (field_n < top) & (field_d > 0) & (field_d < top - 2) & (between < near)
+    plain = _within(field_n, I32(tiny + 1), top) & _within(field_d, I32(1), top - I32(2))
+    plain &= _within(between, I32(3) - top // I32(2), I32(near))
+    value = np.broadcast_to(value, plain.shape)
+    flag = np.zeros(plain.shape, bool)
+    if plain.all():
+        return value, flag
     zero = (numerator == 0) | (denominator == 0)
-    special = ~(plain & (between > 2 - top // 2)) & ~zero
-    value = np.where(zero, np.asarray(value).dtype.type(np.nan), value)
-    flag = np.zeros(special.shape, bool)
+    special = ~(plain | zero)
+    value = np.where(zero, value.dtype.type(np.nan), value)
     if special.any():
         v, d, n = (np.broadcast_to(x, special.shape)[special] for x in (value, denominator, numerator))
         value[special], flag[special] = _scale(v, d, n, step, near, tiny)
     return value, flag
+
+
+def _within(x: Array, low: Array, end: Array) -> Array:
+    """``low <= x < end`` of int32, in one comparison of unsigned numbers."""
+    return (x - low).view(U32) < (end - low).view(U32)
 
 
 def scale_f32(value: Array, denominator: Array, numerator: Array) -> tuple[Array, Array]:
@@ -111,14 +111,22 @@ def fmas_f64(a: Array, b: Array, c: Array, scaled: Array) -> Array:
 
 def fixup(quotient: Array, denominator: Array, numerator: Array) -> Array:
     """V_DIV_FIXUP_*: the quotient with its sign, or the special value the operands ask for, in their dtype."""
+    quotient, denominator, numerator = np.broadcast_arrays(quotient, denominator, numerator)
+    bits_n, bits_d = bits_of(numerator), bits_of(denominator)
+    sign = bits_n.dtype.type(1 << (8 * bits_n.dtype.itemsize - 1))
+    result = ((bits_of(quotient) & ~sign) | ((bits_n ^ bits_d) & sign)).view(quotient.dtype)
     field_n, field_d = exponent(numerator), exponent(denominator)
-    top = 2 * I32(np.finfo(np.asarray(quotient).dtype).maxexp) - I32(1)
-    zero = np.asarray(numerator) == 0
-    quotient = np.where(zero, np.asarray(quotient).dtype.type(0), quotient)
-    plain = (zero | (field_n > 0)) & (field_n < top) & (field_d > 0) & (field_d < top) & ~np.isnan(quotient)
-    special = ~(plain & (zero | (field_n - field_d >= _DEEP[quotient.dtype.itemsize])))
-    result = np.copysign(quotient, np.where(negative(denominator) != negative(numerator), F16(-1), F16(1)))
-    return _only(special, _fixup, result, (quotient, denominator, numerator))
+    top = 2 * I32(np.finfo(quotient.dtype).maxexp) - I32(1)
+    plain = _within(field_n, I32(1), top) & _within(field_d, I32(1), top)
+    plain &= (field_n - field_d >= _DEEP[quotient.dtype.itemsize]) & (quotient == quotient)
+    if plain.all():
+        return result
+    zero = (numerator == 0) & _within(field_d, I32(1), top)
+    result = np.where(zero, np.copysign(quotient.dtype.type(0), result), result)
+    special = ~(plain | zero)
+    if special.any():
+        result[special] = _fixup(quotient[special], denominator[special], numerator[special])
+    return result
 
 
 # A quotient more than this many powers of two below 1 rounds to zero, by the size of the format.

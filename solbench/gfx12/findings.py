@@ -22,7 +22,7 @@ KINDS: Final[Mapping[str, str]] = {
     "misaligned": "accesses {bytes} bytes at byte {offset} of {memory}; the card needs multiples of {bytes}",
     "race": "{other} of wave {other_wave} in group {other_group} and this one meet at byte {offset} of {memory},"
             " and nothing orders them",
-    "missing wait": "uses {memory} before the load into it is waited for",
+    "missing wait": "uses {memory} before what was loaded or stored there is waited for",
     "uninitialised register": "uses {memory}, which nothing wrote",
     "uninitialised memory": "uses byte {offset} of {memory}, which nothing wrote",
     "partial EXEC": "needs all 32 lanes, but only lanes of EXEC {offset:#010x} are on",

@@ -35,7 +35,8 @@ def exponent(x: Array) -> Array:
     bits = bits_of(x)
     size = 8 * bits.dtype.itemsize
     fraction = _FRACTION[bits.dtype.itemsize]
-    return ((bits >> bits.dtype.type(fraction)).astype(I32)) & I32((1 << (size - 1 - fraction)) - 1)
+    field = (bits >> bits.dtype.type(fraction)) & bits.dtype.type((1 << (size - 1 - fraction)) - 1)
+    return field.view(I32) if size == 32 else field.astype(I32)
 
 
 def quiet(x: Array) -> Array:
@@ -68,11 +69,14 @@ def _rounded_sum(product: Array, c: Array, dtype: type, unseen: int, smallest: f
     differs from one rounding only where the float64 sum lies on a midpoint of ``dtype``, or in its denormals: below
     ``smallest``. Those are summed to odd.
     """
-    total = np.asarray(product + c)
-    halfway = (total.view(U64) & U64((1 << unseen) - 1)) == U64(1 << (unseen - 1))
-    unsure = halfway | ((np.abs(total) < smallest) & (total != 0))
+    total = np.atleast_1d(product + c)
     result = total.astype(dtype)
+    # The lower halves of float64 are enough for float32, and half the work.
+    bits = total.view(U32)[..., ::2] if unseen < 32 else total.view(U64)
+    unsure = (bits & bits.dtype.type((1 << unseen) - 1)) == bits.dtype.type(1 << (unseen - 1))
+    unsure |= np.abs(result) < dtype(smallest)
     if unsure.any():
+        unsure &= total != 0
         parts = (np.broadcast_to(x, total.shape)[unsure].astype(F64) for x in (product, c))
         result[unsure] = sum_to_odd(*parts).astype(dtype)
     return result
@@ -109,7 +113,11 @@ def fma_f64(a: Array, b: Array, c: Array) -> Array:
     )  # fmt: skip
     if not odd.any():
         return result
-    result = np.array(result)
+    # Infinities, NaN and products that are zero need no more than one rounded operation.
+    finite = np.isfinite(a) & np.isfinite(b)
+    simple = ~(finite & np.isfinite(c)) | (a == 0) | (b == 0)
+    result = np.where(simple, np.where(finite & ~np.isfinite(c), c, product + c), result)
+    odd &= ~simple
     for place in np.argwhere(odd):
         at = tuple(place)
         result[at] = fma_exact(float(a[at]), float(b[at]), float(c[at]), 0)
@@ -221,7 +229,8 @@ def f32_to_f16_rtz(x: Array) -> Array:
 def _flush(x: Array) -> Array:
     """float32 with denormals as zeros of their sign."""
     x = np.asarray(x)
-    return np.where(np.abs(x) < F32(1.1754944e-38), np.copysign(F32(0), x), x)
+    small = np.abs(x) < F32(1.1754944e-38)
+    return np.where(small, np.copysign(F32(0), x), x) if small.any() else x
 
 
 def _transcendental(function: Callable[[Array], Array], x: Array) -> Array:

@@ -27,7 +27,7 @@ _LAUNCHER = ctypes.CFUNCTYPE(
     ctypes.POINTER(ctypes.c_void_p), ctypes.c_size_t,
 )  # fmt: skip
 _ALLOCATOR = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_size_t)
-_RELEASER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+_TOLD = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 class HipHost:
@@ -39,7 +39,10 @@ class HipHost:
         self._fault: SolbenchError | None = None
         self._library = ctypes.CDLL(str(library))
         # Kept: the library calls them as long as it is loaded.
-        self._calls = (_LAUNCHER(self._launch), _ALLOCATOR(self._allocate), _RELEASER(self.launches.storages.release))
+        storages = self.launches.storages
+        self._calls = (
+            _LAUNCHER(self._launch), _ALLOCATOR(self._allocate), _TOLD(storages.release), _TOLD(storages.written_at),
+        )  # fmt: skip
         self._library.solbench_bind(*self._calls)
 
     def call(self, function: str, arguments: Mapping[str, Any]) -> None:

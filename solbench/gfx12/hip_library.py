@@ -22,7 +22,7 @@ _RUNTIME = r"""
 struct Size { unsigned x, y, z; };
 typedef int (*Launcher)(const char*, const unsigned*, const unsigned*, void**, size_t);
 typedef void* (*Allocator)(size_t);
-typedef void (*Releaser)(void*);
+typedef void (*Told)(void*);
 namespace {
 enum { MOST = 4096 };
 struct { const void* stub; const char* name; } known[MOST];
@@ -32,12 +32,12 @@ size_t lds_now;
 void* stream_now;
 Launcher launcher;
 Allocator allocator;
-Releaser releaser;
+Told releaser, writer;
 int noted(int error) { if (error) last = error; return error; }
 }
 extern "C" {
 __attribute__((visibility("hidden"))) char __hip_fatbin[8];
-void solbench_bind(Launcher l, Allocator a, Releaser r) { launcher = l; allocator = a; releaser = r; }
+void solbench_bind(Launcher l, Allocator a, Told r, Told w) { launcher = l; allocator = a; releaser = r; writer = w; }
 void** __hipRegisterFatBinary(const void*) { static void* handle; return &handle; }
 void __hipUnregisterFatBinary(void**) {}
 void __hipRegisterVar(void**, void*, char*, const char*, int, size_t, int, int) {}
@@ -70,10 +70,10 @@ int hipGetDeviceCount(int* devices) { *devices = 1; return 0; }
 int hipSetDevice(int device) { return device ? noted(101) : 0; }
 int hipMalloc(void** to, size_t size) { *to = allocator(size); return *to ? 0 : noted(2); }
 int hipFree(void* from) { releaser(from); return 0; }
-int hipMemset(void* to, int value, size_t size) { memset(to, value, size); return 0; }
-int hipMemsetAsync(void* to, int value, size_t size, void*) { memset(to, value, size); return 0; }
-int hipMemcpy(void* to, const void* from, size_t size, int) { memmove(to, from, size); return 0; }
-int hipMemcpyAsync(void* to, const void* from, size_t size, int, void*) { memmove(to, from, size); return 0; }
+int hipMemset(void* to, int value, size_t size) { memset(to, value, size); writer(to); return 0; }
+int hipMemsetAsync(void* to, int value, size_t size, void*) { return hipMemset(to, value, size); }
+int hipMemcpy(void* to, const void* from, size_t size, int) { memmove(to, from, size); writer(to); return 0; }
+int hipMemcpyAsync(void* to, const void* from, size_t size, int kind, void*) { return hipMemcpy(to, from, size, kind); }
 }
 """
 

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from solbench.gfx12.integers import Array
-from solbench.gfx12.state import LANES, State
+from solbench.gfx12.marks import CLEAN
+from solbench.gfx12.state import LANES, State, Unsupported
 
 if TYPE_CHECKING:
     from solbench.gfx12.program import Instruction
@@ -26,13 +27,15 @@ Part = tuple["Region", Array, Mask]
 class Region(Protocol):
     """What lanes address from 0 to ``size``; ``by_size`` are typed views of its bytes.
 
-    ``space``: the memory that it is part of.
+    ``space``: the memory that it is part of. ``written``: bytes that something was written to, None for all or where
+    nobody keeps it.
     """
 
     name: str
     size: int
     read_only: bool
     space: str
+    written: Array
     by_size: dict[int, Array]
 
 
@@ -46,6 +49,7 @@ class Local:
     name: str = "LDS"
     read_only: bool = False
     space: str = "LDS"
+    written: Array = None
 
 
 @dataclass
@@ -58,6 +62,7 @@ class Scratch:
     name: str = "scratch"
     read_only: bool = False
     space: str = "scratch"
+    written: Array = None
 
 
 def views(data: Array) -> dict[int, Array]:
@@ -107,12 +112,15 @@ def load(
 ) -> list[Array]:
     """``size`` bytes a lane as uint32 words (waves, 32), extended from less; 0 in lanes that no part covers."""
     words: list[Array] | None = None
+    marks: list[Array] | None = None
     for part in parts:
         offset, mask, any_lane = checked(m, held, part, size, "load")
         if not any_lane:
             continue
         if counted:
             m.moved[f"load {part[0].space}"] += size * _lanes(m, mask)
+        if m.defined is not None:
+            marks = _together(marks, m.defined.load(m, part[0], offset, mask, size))
         if m.races is not None:
             m.races.load(m, held, part[0], offset, mask, size)
         read = _gather(m, part[0], offset, size, signed)
@@ -121,9 +129,17 @@ def load(
         else:
             for word, more in zip(words, read, strict=True):
                 np.copyto(word, more, where=mask)
+    if m.defined is not None:
+        m.defined.loaded += marks or [CLEAN] * max(1, size // 4)
     if words is None:
         return [np.zeros((m.count, LANES), np.uint32)] * max(1, size // 4)
     return words
+
+
+def _together(marks: list[Array] | None, more: list[Array] | None) -> list[Array] | None:
+    if marks is None or more is None:
+        return more if marks is None else marks
+    return [np.maximum(one, other) for one, other in zip(marks, more, strict=True)]
 
 
 def _gather(m: State, region: Region, offset: Array, size: int, signed: bool) -> list[Array]:
@@ -149,19 +165,23 @@ def _take(region: Region, at: Array, size: int) -> Array:
         return region.by_size[1].take(at)
     if not (at & (size - 1)).any():
         return region.by_size[size].take(at >> (size >> 1))
-    step = at if type(region) is not Scratch else None
-    if step is None:
-        raise NotImplementedError("scratch words that lie across two words")
+    if type(region) is Scratch:
+        raise Unsupported("a scratch access that lies across two words")
     together = np.stack([region.by_size[1].take(at + byte) for byte in range(size)], -1)
     return together.view(np.uint16 if size == 2 else np.uint32)[..., 0]
 
 
 def store(m: State, held: Instruction, parts: Sequence[Part], size: int, words: Sequence[Array]) -> None:
     """Write ``size`` bytes a lane; of two lanes of one wave at the same place the higher one's stay."""
+    marks = m.defined.take(len(words)) if m.defined is not None else []
     for part in parts:
         offset, mask, any_lane = checked(m, held, part, size, "store")
         if not any_lane:
             continue
+        if m.defined is not None:
+            m.defined.store(m, part[0], offset, mask, size, marks)
+        else:
+            part[0].written = None  # who runs without marks does not know
         m.moved[f"store {part[0].space}"] += size * _lanes(m, mask)
         before = m.races.before_store(m, held, part[0], offset, mask, size) if m.races is not None else None
         _scatter(m, part[0], offset, mask, size, words)
@@ -206,6 +226,8 @@ def _put(region: Region, at: Array, mask: Mask, size: int, word: Array) -> None:
     if size == 1 or not (at & (size - 1)).any():
         _assign(region.by_size[size], at >> (size >> 1), mask, word)
         return
+    if type(region) is Scratch:
+        raise Unsupported("a scratch access that lies across two words")
     split = np.ascontiguousarray(word).view(np.uint8).reshape(*at.shape, size)
     for byte in range(size):
         _assign(region.by_size[1], at + byte, mask, split[..., byte])
@@ -247,6 +269,10 @@ def atomic(
         if wrong.any():
             m.report.misaligned(m, held, region, offset, wrong, size)
             mask = ~wrong if mask is None else mask & ~wrong
+        if m.defined is not None:
+            m.defined.atomic(m, region, offset, mask, size)
+        else:
+            region.written = None
         if m.races is not None:
             m.races.atomic(m, held, region, offset, mask, size)
         data = region.by_size[size].view(kind).reshape(-1, *inner)

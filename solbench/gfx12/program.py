@@ -161,7 +161,10 @@ def _instructions(
         while number in function.aligned and code[place].name == "s_nop" != written.mnemonic:
             place += 1
         at = code[place]
-        target = None if at.branch is None else address + at.offset + at.size + at.branch
+        branch = at.branch
+        if at.name == "s_call_b64":
+            branch = int.from_bytes(body[at.offset : at.offset + 2], "little", signed=True) * 4
+        target = None if branch is None else address + at.offset + at.size + branch
         literal = body[at.offset + at.size - 4 : at.offset + at.size]
         operations = tuple(_resolved(operation, literal) for operation in written.operations)
         source = outermost.get(written.line - 1, written.source) if written.source else None

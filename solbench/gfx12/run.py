@@ -9,26 +9,32 @@ from typing import Final
 
 import numpy as np
 
+from solbench.errors import UnsupportedError
 from solbench.gfx12 import launch as launching
 from solbench.gfx12 import memory
 from solbench.gfx12.arena import Arena
 from solbench.gfx12.barriers import Barriers
 from solbench.gfx12.blocks import Stopped, blocks
 from solbench.gfx12.counts import Counts, counted
+from solbench.gfx12.defined import Defined
 from solbench.gfx12.findings import Collector, Finding, place_of
 from solbench.gfx12.integers import Array
 from solbench.gfx12.launch import Launch
+from solbench.gfx12.marks import UNWRITTEN
+from solbench.gfx12.operands import EXEC, TTMP
 from solbench.gfx12.program import Program
 from solbench.gfx12.races import Races
 from solbench.gfx12.report import Report
 from solbench.gfx12.schedule import QUANTUM, SPIN_QUANTUM, Budget, Limit, may_spin, run_batch
 from solbench.gfx12.state import LANES, State
+from solbench.gfx12.uses import named_registers
 from solbench.gfx12.waits import Waits
 
 # Waves of a batch, where the caller leaves it open: enough that numpy's cost of a call is small beside the lanes'.
 BATCH_WAVES: Final = 192
 POISON: Final = {"zero": 0, "nan": 0x7FC00BAD, "ones": 0xFFFFFFFF}
-MAX_REGISTERS: Final = 256
+# Of all waves of a batch.
+MAX_SCRATCH_BYTES: Final = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,7 @@ class Options:
     groups            work-groups at once; 0 leaves it open
     poison            what registers, LDS and scratch hold at the start: ``zero``, ``nan`` or ``ones``
     strict_waits      results of loads reach their registers only when they are waited for
+    uninitialised     find uses of registers and bytes that nothing wrote
     races             find accesses that nothing orders
     max_instructions  wave-instructions
     deadline_s        seconds from the start of the run
@@ -50,6 +57,7 @@ class Options:
     groups: int = 0
     poison: str = "zero"
     strict_waits: bool = False
+    uninitialised: bool = False
     races: bool = False
     max_instructions: int = 1 << 62
     deadline_s: float = 600.0
@@ -80,7 +88,7 @@ def run(program: Program, launch: Launch, arena: Arena, options: Options) -> Out
     """
     launching.check(program, launch)
     collector = Collector()
-    held, _ = blocks(program, options.strict_waits)
+    held, _ = blocks(program, options.strict_waits, options.uninitialised)
     budget = Budget(
         options.max_instructions,
         time.monotonic() + options.deadline_s,
@@ -109,17 +117,18 @@ def _batches(
     budget: Budget,
     moved: Counter[str],
 ) -> None:
-    held, entry = blocks(program, options.strict_waits)
+    held, entry = blocks(program, options.strict_waits, options.uninitialised)
     image = _image(program, arena)
     users = launching.user_registers(program, arena, launch)
-    at_once = options.groups or max(1, BATCH_WAVES // launch.waves)
+    at_once = _at_once(program, launch, options)
     draws = np.random.default_rng(options.seed) if options.order == "permuted" else None
-    races = Races(launch.groups, launch.waves, _exchanges(program)) if options.races else None
+    races = Races(program, launch.groups, launch.waves, _exchanges(program)) if options.races else None
     m: State | None = None
     for first in range(0, launch.groups, at_once):
         groups = min(at_once, launch.groups - first)
         if m is None or m.waves != groups * launch.waves:
             m = _state(program, launch, arena, groups, report, image, moved)
+        m.defined = _marks(program, m, users) if options.uninitialised else None
         m.races = races
         if races is not None:
             races.start_batch()
@@ -129,6 +138,27 @@ def _batches(
         m.barriers = Barriers(groups, launch.waves)
         launching.start(program, launch, users, first, m.vectors, m.scalars)
         run_batch(m, program, held, entry, budget, draws, options.seed)
+
+
+def _at_once(program: Program, launch: Launch, options: Options) -> int:
+    """Groups of a batch: as asked, else enough waves, as far as their scratch leaves room."""
+    scratch = max(1, program.kernel.scratch_bytes * launch.waves * LANES)
+    if scratch > MAX_SCRATCH_BYTES:
+        raise UnsupportedError(
+            f"{program.where}: {scratch} bytes of scratch for one group, more than {MAX_SCRATCH_BYTES}"
+        )
+    return options.groups or max(1, min(BATCH_WAVES // launch.waves, MAX_SCRATCH_BYTES // scratch))
+
+
+def _marks(program: Program, m: State, users: list[int]) -> Defined:
+    """Nothing is written yet but what a wave starts with."""
+    marks = Defined(
+        program.instructions, np.full_like(m.vectors, UNWRITTEN), np.zeros(m.lds.by_size[1].size, bool),
+        np.zeros(m.scratch.by_size[1].size, bool),
+    )  # fmt: skip
+    marks.given("v", [0])
+    marks.given("s", [*range(len(users)), TTMP + 7, TTMP + 8, TTMP + 9, EXEC, EXEC + 1])
+    return marks
 
 
 def _exchanges(program: Program) -> bool:
@@ -157,7 +187,7 @@ def _state(
     program: Program, launch: Launch, arena: Arena, groups: int, report: Report, image: int, moved: Counter[str]
 ) -> State:
     waves = groups * launch.waves
-    registers = min(MAX_REGISTERS, program.kernel.descriptor.vgpr_steps * 8)
+    registers = max(program.kernel.descriptor.vgpr_steps * 8, named_registers(program))
     lds = program.kernel.lds_bytes + launch.dynamic_lds_bytes
     stride = -(-lds // 16) * 16
     words = -(-program.kernel.scratch_bytes // 16) * 4
@@ -186,3 +216,4 @@ def _fill(m: State, poison: str) -> None:
     m.scratch.by_size[4][...] = value
     m.scc[:] = False
     m.overflow[:] = False
+    m.saturates = False

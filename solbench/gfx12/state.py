@@ -20,6 +20,7 @@ from solbench.gfx12.operands import EXEC, SCALARS
 if TYPE_CHECKING:
     from solbench.gfx12.arena import Arena
     from solbench.gfx12.barriers import Barriers
+    from solbench.gfx12.defined import Defined
     from solbench.gfx12.memory import Local, Scratch
     from solbench.gfx12.races import Races
     from solbench.gfx12.report import Report
@@ -67,6 +68,7 @@ class State:
     moved: Counter[str]
     races: Races | None = None
     waits: Waits | None = None
+    defined: Defined | None = None
     selected: Any = None
     full: bool = True
     _mask: Array | None = None
@@ -77,6 +79,8 @@ class State:
         registers, waves, _ = self.vectors.shape
         self.waves = self.count = waves
         self.scc = np.zeros(waves, bool)
+        # Whether any wave ever set FP16_OVFL.
+        self.saturates = False
         self.overflow = np.zeros(waves, bool)
         self.lanes = tuple(list(self.vectors.view(kind)) for kind in _DTYPES32)
         self.halves = tuple(

@@ -57,12 +57,13 @@ class Storages:
         key = (storage.data_ptr(), storage.nbytes())
         held = self._held.get(key)
         # A view of bytes on the whole storage, whatever the tensor's own dtype and offset are.
-        data = held.data if held else torch.empty(0, dtype=torch.uint8).set_(storage).numpy()  # type: ignore[call-overload]
+        with torch._C.DisableTorchFunction():  # it is not host code that looks at the bytes
+            data = held.data if held else torch.empty(0, dtype=torch.uint8).set_(storage).numpy()  # type: ignore[call-overload]
         return self._place(*key, data, storage, name) + tensor.storage_offset() * tensor.element_size()
 
     def allocate(self, size: int, name: str) -> int:
         """Host address of ``size`` new bytes, for host code that asks the runtime for memory."""
-        data = np.zeros(size, np.uint8)
+        data: Any = np.zeros(size, np.uint8)
         host = int(data.ctypes.data)
         self._unwritten[host] = data
         self._place(host, size, data, data, name)
@@ -78,6 +79,13 @@ class Storages:
             if host == held.host + held.size:
                 ends = held.device + held.size
         return ends
+
+    def written_at(self, host: int) -> None:
+        """Host code wrote to memory of :meth:`allocate` from here on: all of it counts as written."""
+        for held in self._held.values():
+            if held.host <= host < held.host + held.size and self._unwritten.pop(held.host, None) is not None:
+                self._place(held.host, held.size, held.data, held.owner, held.name)
+                return
 
     def release(self, host: int) -> None:
         """Forget memory of :meth:`allocate`: a pointer to it leads nowhere from now on."""

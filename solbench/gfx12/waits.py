@@ -59,6 +59,9 @@ class Waits:
     def __post_init__(self) -> None:
         self.pending: Array = np.zeros((self.registers + SCALARS, self.waves), np.int16)
         self.any_open = False
+        # Of the "ds" counter: number of each wave's last store, and up to which number it waited.
+        self.stored: Array = np.zeros(self.waves, np.int64)
+        self.waited: Array = np.zeros(self.waves, np.int64)
 
     def withhold(
         self, m: State, counter: str, registers: Sequence[tuple[int, int]], words: Sequence[Array], held: Instruction
@@ -76,13 +79,26 @@ class Waits:
 
     def count(self, m: State, counter: str) -> None:
         """Something else that the counter counts was issued: it is done at once, but loads before it come first."""
-        self.issued.setdefault(counter, np.zeros(self.waves, np.int64))[m.numbers()] += 1
+        issued = self.issued.setdefault(counter, np.zeros(self.waves, np.int64))
+        waves = m.numbers()
+        issued[waves] += 1
+        self.stored[waves] = issued[waves]
+
+    def signal(self, m: State, held: Instruction) -> None:
+        """The selected waves announce a barrier: others may not see stores to LDS that are still open."""
+        waves = m.numbers()
+        early = self.stored[waves] > self.waited[waves]
+        if early.any():
+            m.report.waves(m, held, "missing wait", waves[early], "LDS")
 
     def _places(self, registers: Sequence[tuple[int, int]]) -> list[int]:
         return [register + (self.registers if half == SCALAR_REGISTER else 0) for register, half in registers]
 
     def wait(self, m: State, counter: str, most: int) -> None:
         """The selected waves wait until at most ``most`` loads of the counter are open."""
+        if counter == "ds" and counter in self.issued:
+            waves = m.numbers()
+            self.waited[waves] = np.maximum(self.waited[waves], self.issued[counter][waves] - most)
         entries = self.open.get(counter)
         if not entries or (counter == _SCALAR and most):
             return

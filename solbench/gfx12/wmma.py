@@ -4,10 +4,9 @@ Layouts: register i of lane l of C and D holds row ``i + 8 * (l // 16)`` of colu
 a register, the lower one in the low half). A lane of A holds row ``l % 16``, a lane of B column ``l % 16``; lanes 0-15
 hold the first half of K, 16-31 the second, consecutive, lowest bits first.
 
-Products of 16- and 8-bit operands are exact in float32 but for bfloat16 near the ends of the range. They are summed in
-float32 in an order of the library's choosing and C is added last, so a result may differ from the card's by float32
-rounding of the sum; the inner order and rounding of the hardware are not documented. Integer results are exact: sums
-of 32 products of 8 bits stay below 2**24.
+Floating-point products and their sum with C are formed in float64 and rounded once, so that a result does not depend on
+its place in the tile. A card's may differ by float32 rounding: the inner order and rounding of the hardware are not
+documented. Integer results are exact: sums of 32 products of 8 bits stay below 2**24, which float32 holds.
 
 SWMMAC (sparse A) is left out.
 """
@@ -20,8 +19,8 @@ from typing import Final
 
 import numpy as np
 
-from solbench.gfx12.floats import bf16_to_f32, f32_to_bf16
-from solbench.gfx12.integers import F16, F32, I32, U8, U16, U32, Array, saturate, wide
+from solbench.gfx12.floats import bf16_to_f32, f32_to_bf16, f64_to_f32_odd
+from solbench.gfx12.integers import F16, F32, F64, I32, U8, U16, U32, Array, saturate, wide
 from solbench.gfx12.narrow import BF8, FP8
 
 Triple = tuple[bool, bool, bool]
@@ -72,36 +71,41 @@ def _integers(bits: int) -> Reader:
 
 
 def _product(a: Array, b: Array) -> Array:
-    """float32 (waves, 32, 8): lane and register of D hold the sum of products of its row of A and column of B."""
+    """(waves, 32, 8) of the operands' dtype: the sum of products of the row of A and the column of B of that place."""
     columns = np.matmul(_rows(b), _rows(a).transpose(0, 2, 1))
     return columns.reshape(-1, 16, 2, 8).transpose(0, 2, 1, 3).reshape(-1, 32, 8)
 
 
 def _addend(c: Array, negate: bool, absolute: bool) -> Array:
-    """C as float32 with its modifiers: ``neg_hi`` takes the magnitude, ``neg_lo`` then negates."""
+    """C with its modifiers: ``neg_hi`` takes the magnitude, ``neg_lo`` then negates."""
     c = np.abs(c) if absolute else c
     return -c if negate else c
 
 
-def _to_f32(reader: Reader, other: Reader) -> Callable[..., Array]:
+def _sum(readers: tuple[Reader, Reader], a: Array, b: Array, c: Array, neg_lo: Triple, neg_hi: Triple) -> Array:
+    """Products and C (floats) in float64."""
+    left, right = readers[0](a, neg_lo[0], neg_hi[0]), readers[1](b, neg_lo[1], neg_hi[1])
+    return _product(left.astype(F64), right.astype(F64)) + _addend(c.astype(F64), neg_lo[2], neg_hi[2])
+
+
+def _to_f32(*readers: Reader) -> Callable[..., Array]:
+    left, right = readers
+
     def apply(a: Array, b: Array, c: Array, *, neg_lo: Triple = _NONE, neg_hi: Triple = _NONE) -> Array:
-        total = _product(reader(a, neg_lo[0], neg_hi[0]), other(b, neg_lo[1], neg_hi[1]))
-        total += _addend(np.ascontiguousarray(c).view(F32), neg_lo[2], neg_hi[2])
-        return total.view(U32)
+        total = _sum((left, right), a, b, np.ascontiguousarray(c).view(F32), neg_lo, neg_hi)
+        return total.astype(F32).view(U32)
 
     return apply
 
 
 def _to_f16(a: Array, b: Array, c: Array, *, neg_lo: Triple = _NONE, neg_hi: Triple = _NONE) -> Array:
-    total = _product(_f16(a, neg_lo[0], neg_hi[0]), _f16(b, neg_lo[1], neg_hi[1]))
-    total += _addend(np.ascontiguousarray(c).view(F16).astype(F32), neg_lo[2], neg_hi[2])
+    total = _sum((_f16, _f16), a, b, np.ascontiguousarray(c).view(F16), neg_lo, neg_hi)
     return total.astype(F16).view(U32)
 
 
 def _to_bf16(a: Array, b: Array, c: Array, *, neg_lo: Triple = _NONE, neg_hi: Triple = _NONE) -> Array:
-    total = _product(_bf16(a, neg_lo[0], neg_hi[0]), _bf16(b, neg_lo[1], neg_hi[1]))
-    total += _addend(bf16_to_f32(np.ascontiguousarray(c).view(U16)), neg_lo[2], neg_hi[2])
-    return f32_to_bf16(total).view(U32)
+    total = _sum((_bf16, _bf16), a, b, bf16_to_f32(np.ascontiguousarray(c).view(U16)), neg_lo, neg_hi)
+    return f32_to_bf16(f64_to_f32_odd(total)).view(U32)
 
 
 def _to_i32(bits: int) -> Callable[..., Array]:

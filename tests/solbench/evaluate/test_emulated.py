@@ -104,8 +104,8 @@ def test_bytes_are_those_that_lanes_moved(scaled: Problem, card: Session, tmp_pa
     assert trace.emulation is not None
     executed = trace.emulation.instances[0].executed
     assert executed is not None
-    assert executed.stored_bytes == {"memory": 4000}
-    assert executed.loaded_bytes["memory"] == 4000
+    assert executed.stored_bytes == {"global": 4000}
+    assert executed.loaded_bytes["global"] == 4000
 
 
 def test_a_large_workload_is_run_whole_and_small(scaled: Problem, card: Session, tmp_path: Path) -> None:
@@ -148,16 +148,53 @@ def test_quick_is_one_call(scaled: Problem, card: Session, tmp_path: Path) -> No
         ("tl.store(y + at, value * scale + 1.1, mask=at < n)", Status.INCORRECT_NUMERICAL, "y"),
         ("tl.store(y + at, value * scale + 1)", Status.RUNTIME_ERROR, "out-of-bounds store"),
         ("tl.store(y + at * 0, value * scale + 1, mask=at < n)", Status.RUNTIME_ERROR, "race"),
+        ("tl.store(y + at, tl.load(y + at, mask=at < n) * 0 + value * scale + 1, mask=at < n)", Status.RUNTIME_ERROR,
+         "uninitialised memory"),
         ("tl.store(x + at, value * scale + 1, mask=at < n)", Status.RUNTIME_ERROR, "read-only"),
         ("tl.store(y + at, nothing)", Status.RUNTIME_ERROR, "nothing"),
     ],
-)
+)  # fmt: skip
 def test_what_does_not_pass(
     code: str, status: Status, reason: str, scaled: Problem, card: Session, tmp_path: Path
 ) -> None:
     trace = verdict(scaled, card, solution(scaled, tmp_path, code))
     assert trace.status is status and reason in (trace.reason or ""), (trace.status, trace.reason, trace.log)
     assert trace.timing is None
+
+
+TUNED = (
+    KERNEL.replace(
+        "@triton.jit\n",
+        "@triton.autotune([triton.Config({'BLOCK': b}, num_warps=1) for b in (64, 128, 256)], key=['n'])\n"
+        "@triton.jit\n",
+    )
+    .replace("[(triton.cdiv(n, 128),)]", "[lambda meta: (triton.cdiv(n, meta['BLOCK']),)]")
+    .replace(", BLOCK=128, num_warps=1", "")
+)
+
+
+@pytest.mark.parametrize(
+    ("configuration", "groups"),
+    [(None, [16]), ("each", [16, 8, 4])],
+)
+def test_configurations_of_the_autotuner(
+    configuration: str | None, groups: list[int], scaled: Problem, card: Session, tmp_path: Path
+) -> None:
+    candidate = solution(scaled, tmp_path, source=TUNED)
+    trace = verdict(scaled, card, candidate, Plan(quick=True, configuration=configuration))
+    assert trace.status is Status.PASSED and trace.emulation is not None, (trace.reason, trace.log)
+    executed = trace.emulation.instances[0].executed
+    assert executed is not None
+    assert [launch.grid[0] for launch in executed.launches] == groups
+    named = executed.launches[-1].configuration
+    trace = verdict(scaled, card, candidate, Plan(quick=True, configuration=named))
+    assert trace.emulation is not None and trace.emulation.instances[0].executed is not None
+    assert [launch.grid[0] for launch in trace.emulation.instances[0].executed.launches] == groups[-1:]
+
+
+def test_a_configuration_that_is_not_there(scaled: Problem, card: Session, tmp_path: Path) -> None:
+    trace = verdict(scaled, card, solution(scaled, tmp_path, source=TUNED), Plan(quick=True, configuration="BLOCK: 7"))
+    assert trace.status is Status.RUNTIME_ERROR and "no configuration 'BLOCK: 7'" in (trace.reason or "")
 
 
 def test_a_finding_says_where(scaled: Problem, card: Session, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import importlib.util
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ from solbench.model.workload import Values
 from tests.solbench.code.test_hip import needs_compiler
 
 ROOT = Path(__file__).resolve().parents[3]
-OPTIONS = Options(poison="nan", strict_waits=True, races=True, deadline_s=120.0)
+OPTIONS = Options(poison="nan", strict_waits=True, races=True, uninitialised=True, deadline_s=120.0)
 SEED = 20_260_801
 # Axes by problem; several shapes where candidates have a path for each.
 SHAPES: dict[str, list[dict[str, int]]] = {
@@ -91,6 +92,7 @@ def resized(definition: Definition, axes: Mapping[str, int]) -> tuple[Definition
 
 
 def judged(folder: Path, axes: Mapping[str, int], call: Any) -> None:
+    """One round as the referee has it: the checks of the problem, inputs as they were, and nothing found."""
     problem = problem_of(folder)
     definition, every = resized(problem.definition, axes)
     workload = problem.workloads[0]
@@ -133,16 +135,34 @@ def module_of(folder: Path) -> Any:
     return module
 
 
-@pytest.mark.parametrize(("folder", "axes"), cases("triton"))
-def test_triton_candidate(folder: Path, axes: Mapping[str, int]) -> None:
-    pytest.importorskip("triton")
-
+def triton_call(folder: Path, options: Options, configuration: str | None = None) -> Any:
     def call(definition: Definition, every: Mapping[str, int], inputs: Mapping[str, Any]) -> tuple[Any, Launches]:
-        with launching(OPTIONS) as launches:
+        with launching(options, configuration=configuration) as launches:
             protected(launches, inputs)
             return module_of(folder).run(*inputs.values()), launches
 
-    judged(folder, axes, call)
+    return call
+
+
+@pytest.mark.parametrize(("folder", "axes"), cases("triton"))
+def test_triton_candidate(folder: Path, axes: Mapping[str, int]) -> None:
+    judged(folder, axes, triton_call(folder, OPTIONS))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize(("folder", "axes"), cases("triton"))
+def test_triton_candidate_in_any_order(folder: Path, axes: Mapping[str, int], seed: int) -> None:
+    judged(folder, axes, triton_call(folder, replace(OPTIONS, order="permuted", seed=seed)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("folder", "axes"),
+    [case for case in cases("triton") if "autotune" in (case.values[0] / "solutions/triton/kernel.py").read_text()],
+)
+def test_every_configuration_of_a_triton_candidate(folder: Path, axes: Mapping[str, int]) -> None:
+    judged(folder, axes, triton_call(folder, OPTIONS, "each"))
 
 
 @cache

@@ -14,13 +14,14 @@ import torch
 from solbench.code.hip import compile_hip
 from solbench.errors import UnsupportedError
 from solbench.evaluate.build import BuildFailure
-from solbench.gfx12.hip_launch import HipHost, host_library
+from solbench.gfx12.hip_launch import HipHost
+from solbench.gfx12.hip_library import host_library
 from solbench.gfx12.run import Options
 from solbench.model.solution import Solution
 from tests.solbench.code.test_hip import needs_compiler
 
 SOURCE = (Path(__file__).parent / "kernels" / "plain.hip").read_text()
-OPTIONS = Options(poison="nan", strict_waits=True, races=True, deadline_s=60.0)
+OPTIONS = Options(poison="nan", strict_waits=True, races=True, uninitialised=True, deadline_s=60.0)
 Run = Callable[..., HipHost]
 N = 200
 

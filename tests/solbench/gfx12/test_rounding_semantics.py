@@ -226,6 +226,27 @@ def test_a_dot_product_is_the_exact_sum_rounded_once(name: str) -> None:
             assert equal(kind, pattern(result), encode(wanted)), (hex(a), hex(b), hex(c), result, wanted)
 
 
+@pytest.mark.parametrize("tiny", [0.0, 2.0**-100, -(2.0**-100)])
+@pytest.mark.parametrize("exchanged", [False, True])
+def test_a_term_far_below_the_others_decides_a_midpoint(tiny: float, exchanged: bool) -> None:
+    # The other two terms lie on a midpoint of float32 whose lower neighbour is odd.
+    def bf16(value: float) -> int:
+        return encode(ef.rounded("bf16", Fraction(value)))
+
+    def both(first: float, second: float) -> Any:
+        low, high = (second, first) if exchanged else (first, second)
+        return np.array([[bf16(low), bf16(high)]], np.uint16)
+
+    for factors, addend in (
+        (((2.0**-12, 2.0**-12), (tiny, 1.0)), 1 + 2.0**-23),
+        (((1 + 2.0**-7, 1 + 2.0**-7), (3 * 2.0**-12, 2.0**-12)), tiny),
+    ):
+        (a, b), (c, d) = factors
+        wanted = exact_dot("f32", [(a, b), (c, d)], addend)
+        result = run("v_dot2_f32_bf16", [both(a, c), both(b, d), np.array([addend], np.float32)])
+        assert float(result[0]) == wanted.value
+
+
 @pytest.mark.parametrize("name", ["v_swap_b32", "v_swap_b16"])
 def test_swap_gives_each_register_the_other(name: str) -> None:
     kind = name[-3:]

@@ -12,8 +12,6 @@ from typing import Any
 import pytest
 import torch
 
-pytest.importorskip("triton")
-
 from solbench.gfx12.run import Options
 from solbench.gfx12.triton_launch import launching
 from tests.solbench.gfx12.kernels import (
@@ -34,7 +32,7 @@ FAMILIES = (
     elementwise, reductions, norms, products, attention, sequences, images, atomic, quantised, control,
 )  # fmt: skip
 CASES = [case for family in FAMILIES for case in family.CASES]
-LOCKSTEP = Options(order="lockstep", poison="nan", strict_waits=True, races=True, deadline_s=30.0)
+LOCKSTEP = Options(order="lockstep", poison="nan", strict_waits=True, races=True, uninitialised=True, deadline_s=30.0)
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
 

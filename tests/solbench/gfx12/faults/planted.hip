@@ -188,8 +188,8 @@ __global__ void plain_flag(float* x, float* y, int* flag) {
   if (RIGHT)
     while (__hip_atomic_load(flag, __ATOMIC_ACQUIRE, __HIP_MEMORY_SCOPE_AGENT) == 0) __builtin_amdgcn_s_sleep(1);
   else
-    while (*(volatile int*)flag == 0) __builtin_amdgcn_s_sleep(1);  // FAULT plain_flag
-  y[blockIdx.x * THREADS + threadIdx.x] = x[0];
+    while (*(volatile int*)flag == 0) __builtin_amdgcn_s_sleep(1);
+  y[blockIdx.x * THREADS + threadIdx.x] = x[0];  // FAULT plain_flag
 }
 
 // ---- what never ends

@@ -215,6 +215,17 @@ def _waits_for_ever(flag, y, n, RIGHT: tl.constexpr, BLOCK: tl.constexpr):
     tl.store(y + group, 1.0)
 
 
+@triton.jit
+def _scalar_in_place(x, y, n, RIGHT: tl.constexpr, BLOCK: tl.constexpr):
+    """All waves take the offset that one of them then changes."""
+    group, at = tl.program_id(0), tl.arange(0, BLOCK)
+    first = tl.load(x + group)
+    if RIGHT:
+        tl.debug_barrier()
+    tl.store(x + group, first + 1)  # FAULT scalar_in_place
+    tl.store(y + group * BLOCK + at, first + at)
+
+
 @dataclass(frozen=True)
 class Fault:
     """``kind`` as in ``hip_faults``. ``tensors`` draws them by name; ``run(right, **tensors)`` gives the result, which
@@ -303,6 +314,12 @@ def lock_too_short(right: bool, x: torch.Tensor) -> torch.Tensor:
     return y
 
 
+def scalar_in_place(right: bool, x: torch.Tensor) -> torch.Tensor:
+    y = torch.empty(len(x), 256)
+    _scalar_in_place[(len(x),)](x, y, 256, right, 256)
+    return y
+
+
 def no_lock_at_all(right: bool, x: torch.Tensor) -> torch.Tensor:
     y, count, blocks = torch.zeros(17), torch.zeros(1, dtype=torch.int32), len(x) // 128
     _no_lock_at_all[(blocks,)](x, y, count, blocks, len(x), right, 128)
@@ -351,6 +368,7 @@ FAULTS = (
           lambda g: {"x": torch.randint(-9, 9, (4, 100), generator=g, dtype=torch.int32)}, lock_too_short,
           lambda x: x.sum(0).int()),
     Fault("no_lock_at_all", "race", values(640), no_lock_at_all, lambda x: x.double().sum()[None]),
+    Fault("scalar_in_place", "race", values(3), scalar_in_place, lambda x: x[:, None] + torch.arange(256)),
     Fault("writes_input", "read-only store", values(300), simple(_writes_input), lambda x: x * 2, "x"),
     Fault("not_zeroed", "uninitialised memory", values(300), not_zeroed, lambda x: x),
     Fault("wrong_start", "result", lambda g: {"x": -1 - torch.rand(5, 100, generator=g)}, by_rows(_wrong_start),

@@ -348,6 +348,19 @@ def compare(x, y):
     return out
 
 
+@triton.jit
+def _in_place(x, n, BLOCK: tl.constexpr):
+    """Fewer values than threads: several waves load the same ones, and one of them stores."""
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(x + at, tl.load(x + at, at < n) * 3, at < n)
+
+
+def in_place(x):
+    x = x.clone()
+    _in_place[grid(len(x), 64)](x, len(x), 64, num_warps=8)
+    return x
+
+
 def two(dtype: torch.dtype, scale: float = 1.0):
     return lambda g: {"x": (normal(g, N) * scale).to(dtype), "y": (normal(g, N) * scale).to(dtype)}
 
@@ -412,5 +425,6 @@ CASES = (
     Case("strided", lambda g: {"x": normal(g, 50, 37), "y": normal(g, 3, 50)}, strided,
          lambda x, y: x.t()[None] * y[:, None, :]),
     Case("persistent_loop", some(), persistent, lambda x: x * 2 + 2),
+    Case("in_place_replicated", some(), in_place, lambda x: x * 3),
     Case("compare_i32", two_integers(0, 9, torch.int32), compare, lambda x, y: (x < y) & (x != 3) | (y >= 5)),
 )  # fmt: skip
