@@ -46,7 +46,7 @@ def table(problem: Problem, solution: str, rows: Sequence[Mapping[str, Any]]) ->
         cells.append((
             one["workload"],
             one["status"],
-            " and ".join("small" if instance["reduced"] else "whole" for instance in ended) or "-",
+            " and ".join(dict.fromkeys("small" if instance["reduced"] else "whole" for instance in ended)) or "-",
             str(sum(len(instance["calls"]) for instance in ended)),
             f"{executed['instructions']:,}" if executed else "-",
             _moved(executed, "loaded_bytes", one["read_ratio"]),
