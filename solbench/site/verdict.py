@@ -96,8 +96,7 @@ def _row(links: Links, problem: ProblemRecords, record: Record[Verdict], bound: 
         "status": verdict.status.value,
         "state": {"failed": "failed", "unsupported": "not_attempted"}.get(_kind(verdict), ""),
         "reason": verdict.reason or "",
-        "ran": " and ".join(dict.fromkeys("small sizes" if one.reduced else "the workload" for one in ended))
-        or "nothing to its end",
+        "ran": " and ".join(dict.fromkeys("small" if one.reduced else "whole" for one in ended)) or "nothing",
         "calls": number(links, calls, text.grouped(calls), record.descriptor),
         "cells": _cells(links, record, executed, bound),
         "rounds": text.grouped(verdict.correctness.rounds) if verdict.correctness else "",

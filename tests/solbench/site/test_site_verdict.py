@@ -39,7 +39,7 @@ def test_a_pass_stands_beside_what_the_bound_counts(site: Path) -> None:
     assert (round(12 * elements / 1e6, 1), round(4 * elements / 1e6, 2), round(10 * elements / 1e6)) == (25.2, 8.39, 21)
     for path in (f"problems/{MATMUL}.html", f"workloads/{MATMUL}/aka-l1n2_standard_matmul-w0.html"):
         found = text(site, path)
-        assert "PASSED the workload and small sizes 4 3 600 25.2 MB each live byte 3.00×" in found, path
+        assert "PASSED whole and small 4 3 600 25.2 MB each live byte 3.00×" in found, path
         assert "8.39 MB each live byte 1.00×" in found and "21.0 Mop 1.25× the bound’s" in found, path
         assert "emulator eeeeeeeeeeee…, numpy 2.0.0" in found and "not run on the card" in found, path
 
@@ -55,14 +55,14 @@ def test_how_it_ran_and_what_it_executed(site: Path) -> None:
 
 def test_a_failure_shows_what_was_found(site: Path) -> None:
     found = text(site, f"workloads/{MATMUL}/aka-l1n2_standard_matmul-w1.html")
-    assert "RUNTIME_ERROR out-of-bounds load of A" in found and "nothing to its end" in found
+    assert "RUNTIME_ERROR out-of-bounds load of A" in found and "load of A nothing 0 not run whole" in found
     assert "out-of-bounds load: A, byte 65536, lane 3, kernel.hip:12" in found
 
 
 def test_what_was_not_run_whole_has_no_counts(site: Path) -> None:
     """The counts of the smaller sizes are none of the workload's."""
     found = text(site, f"workloads/{MATMUL}/aka-l1n2_standard_matmul-w2.html")
-    assert "PASSED small sizes 3 not run whole — — —" in found
+    assert "PASSED small 3 not run whole — — —" in found
     assert "not to its end: product: not at its end within the limit of instructions" in found
     assert "3 600" not in found and "What one call of the whole workload executed" not in found
 
