@@ -116,8 +116,11 @@ def _step(held: Instruction, name: str, strict: bool, kept: tuple[bool, bool]) -
 
 
 def _awaited(held: Instruction, step: Step) -> Step:
-    """The step of strict waits: registers that it reads must have been waited for."""
-    read = uses(held).reads
+    """The step of strict waits: registers that it reads must have been waited for, and those that it writes, which
+    what is loaded would overwrite later. Loads of one kind write in their order."""
+    used = uses(held)
+    loads = "_load_" in held.name
+    read = used.reads if loads else tuple(dict.fromkeys((*used.reads, *used.writes)))
     if not read:
         return step
     names = tuple(f"{kind}{number}" for kind, number in read)

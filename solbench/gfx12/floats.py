@@ -113,7 +113,11 @@ def fma_f64(a: Array, b: Array, c: Array) -> Array:
     )  # fmt: skip
     if not odd.any():
         return result
-    result = np.array(result)
+    # Infinities, NaN and products that are zero need no more than one rounded operation.
+    finite = np.isfinite(a) & np.isfinite(b)
+    simple = ~(finite & np.isfinite(c)) | (a == 0) | (b == 0)
+    result = np.where(simple, np.where(finite & ~np.isfinite(c), c, product + c), result)
+    odd &= ~simple
     for place in np.argwhere(odd):
         at = tuple(place)
         result[at] = fma_exact(float(a[at]), float(b[at]), float(c[at]), 0)

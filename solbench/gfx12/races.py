@@ -20,14 +20,16 @@ from solbench.gfx12.clocks import Clocks
 from solbench.gfx12.findings import Finding, place_of
 from solbench.gfx12.integers import Array
 from solbench.gfx12.memory import Local, Region, Scratch, place
+from solbench.gfx12.reaches import reached
 from solbench.gfx12.records import Records
 from solbench.gfx12.state import LANES, State
 
 if TYPE_CHECKING:
-    from solbench.gfx12.program import Instruction
+    from solbench.gfx12.program import Instruction, Program
 
-# Who read a grain since it was written: one wave, several of a group between two barriers, or several groups.
-_ONE, _WAVES, _GROUPS = 0, 1, 2
+# Who read a grain since it was written: one wave; several of a group between two barriers, by one instruction or by
+# different ones; several groups.
+_ONE, _SAME, _WAVES, _GROUPS = 0, 1, 2, 3
 _REPORTED: Final = 8
 
 
@@ -75,11 +77,13 @@ class Races:
     and atomics do not meet.
     """
 
+    program: Program
     groups: int
     waves_per_group: int
     exchanges: bool
     shadows: dict[int, Shadow] = field(default_factory=dict)
     kept_alive: list[Region] = field(default_factory=list)
+    reached: dict[int, frozenset[int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.records = Records()
@@ -99,6 +103,8 @@ class Races:
         if touched is None:
             return
         wrote = touched.shadow.wrote[touched.grains]
+        if not isinstance(region, Local) and wrote.any():
+            wrote = np.where(self._replicated(touched, wrote), 0, wrote)
         self._meet(m, held, region, touched, wrote, "a write", only_plain=atomic or self.exchanges)
         if atomic:
             self.clocks.acquire(self._synchronising(m, touched))
@@ -217,9 +223,44 @@ class Races:
         same_group = records.group[other] == records.group[mine]
         alone = same_group & ~self.clocks.acquired_since(records.group[mine], records.number[other])
         bad |= alone & (readers == _GROUPS)
-        bad |= alone & (readers == _WAVES) & (records.epoch[other] == records.epoch[mine])
+        same_epoch = records.epoch[other] == records.epoch[mine]
+        bad |= alone & (readers == _WAVES) & same_epoch
+        if isinstance(region, Local):
+            bad |= alone & (readers == _SAME) & same_epoch
+        else:
+            copies = same_group & same_epoch & (readers == _SAME)
+            bad |= alone & copies
+            bad &= ~(copies & self._goes_only_to(other, held.address))
         if bad.any():
             self._report(m, held, region, touched, places[bad], others, "a read")
+
+    def _replicated(self, touched: Touched, wrote: Array) -> Array:
+        """Loads of what another wave wrote that are copies of the load by which the writer read it before.
+
+        Triton lets waves that have no part in a small tensor load all of it like the others, and store nothing: in
+        place that looks like a race, and nothing comes of it as long as the values go nowhere else.
+        """
+        records, shadow = self.records, touched.shadow
+        mine, read = touched.records, shadow.read[touched.grains]
+        together = (records.group[read] == records.group[mine]) & (records.epoch[read] == records.epoch[mine])
+        copies = together & (records.which[read] == records.which[mine]) & (records.group[wrote] == records.group[mine])
+        by_writer = records.wave[read] == records.wave[wrote]
+        found = (read != 0) & copies & (by_writer | (shadow.readers[touched.grains] == _SAME))
+        for store in np.unique(records.which[wrote[found]]):
+            these = found & (records.which[wrote] == store)
+            found &= ~these | self._goes_only_to(mine, records.held[int(store)].address)
+        return found
+
+    def _goes_only_to(self, loads: Array, store: int) -> Array:
+        """Of records of loads: whether what they read is used by the store at this address alone."""
+        which = self.records.which[loads]
+        found: Array = np.zeros(len(which), bool)
+        for number in np.unique(which).tolist():
+            held = self.records.held[number]
+            if held.address not in self.reached:
+                self.reached[held.address] = reached(self.program.instructions, self.program.numbers[held.address])
+            found |= (which == number) & (self.reached[held.address] <= {store})
+        return found
 
     def _note_read(self, m: State, touched: Touched) -> None:
         shadow, grains, mine = touched.shadow, touched.grains, touched.records
@@ -231,16 +272,19 @@ class Races:
             same_epoch = records.epoch[before] == records.epoch[mine]
             same_wave = records.wave[before] == records.wave[mine]
             ordered = self.clocks.ordered(records.group[before], records.time[before], records.group[mine])
-            within = np.where(same_epoch, np.where(same_wave, readers, _WAVES), _ONE)
-            within = np.where(readers == _GROUPS, _GROUPS, within)
+            same_instruction = (records.which[before] == records.which[mine]) & (readers <= _SAME)
+            others = np.where(same_wave, readers, np.where(same_instruction, _SAME, _WAVES))
+            within = np.where(readers == _GROUPS, _GROUPS, np.where(same_epoch, others, _ONE))
             across = np.where(ordered, _ONE, _GROUPS)
-            shadow.readers[grains] = np.where(there, np.where(same_group, within, across), _ONE)
+            state = np.where(there, np.where(same_group, within, across), _ONE).astype(np.uint8)
+            shadow.readers[grains] = state
+            np.maximum.at(shadow.readers, grains, state)
         shadow.read[grains] = mine
         last = shadow.read[grains]
         beside = last != mine
         if beside.any():
             other_group = records.group[last[beside]] != records.group[mine[beside]]
-            np.maximum.at(shadow.readers, grains[beside], np.where(other_group, _GROUPS, _WAVES).astype(np.uint8))
+            np.maximum.at(shadow.readers, grains[beside], np.where(other_group, _GROUPS, _SAME).astype(np.uint8))
 
     def _synchronising(self, m: State, touched: Touched) -> list[tuple[int, tuple[int, int]]]:
         """Group and address of the accesses that can order groups: few lanes at few addresses, as locks are."""

@@ -22,12 +22,13 @@ class Records:
     time         the group's clock
     number       of the access, in the order in which they ran
     atomic       whether it was atomic
+    which        place of the instruction in ``held``
     """
 
     def __init__(self) -> None:
         self._used = 1
         self._accesses = 0
-        self._instructions: list[Instruction] = []
+        self.held: list[Instruction] = []
         self._known: dict[int, int] = {}
         for name in _FIELDS:
             setattr(self, name, np.full(1024, -1, np.int64))
@@ -52,8 +53,8 @@ class Records:
         self._accesses += 1
         which = self._known.get(held.address)
         if which is None:
-            which = self._known[held.address] = len(self._instructions)
-            self._instructions.append(held)
+            which = self._known[held.address] = len(self.held)
+            self.held.append(held)
         here = slice(first, last)
         self.wave[here], self.group[here], self.epoch[here], self.time[here] = wave, group, epoch, time
         self.number[here], self.which[here], self.atomic[here] = self._accesses, which, atomic
@@ -67,4 +68,4 @@ class Records:
 
     def instruction(self, record: int) -> Instruction:
         """The instruction of a record."""
-        return self._instructions[int(self.which[record])]
+        return self.held[int(self.which[record])]

@@ -119,7 +119,7 @@ def _batches(
     users = launching.user_registers(program, arena, launch)
     at_once = options.groups or max(1, BATCH_WAVES // launch.waves)
     draws = np.random.default_rng(options.seed) if options.order == "permuted" else None
-    races = Races(launch.groups, launch.waves, _exchanges(program)) if options.races else None
+    races = Races(program, launch.groups, launch.waves, _exchanges(program)) if options.races else None
     m: State | None = None
     for first in range(0, launch.groups, at_once):
         groups = min(at_once, launch.groups - first)

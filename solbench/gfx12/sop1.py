@@ -14,6 +14,7 @@ from solbench.gfx12.integers import (
     I8,
     I16,
     I32,
+    U16,
     U32,
     U64,
     Array,
@@ -22,7 +23,7 @@ from solbench.gfx12.integers import (
     ctz,
     popcount,
     reverse,
-)  # fmt: skip
+)
 from solbench.gfx12.op import Op, op, table
 
 
@@ -157,6 +158,6 @@ SOP1 = table(
         op("s_cvt_u32_f32", "u32 = f32", lambda s: to_integer(s, U32)),
         op("s_cvt_f16_f32", "f16 = f32", lambda s: s.astype(F16)),
         op("s_cvt_f32_f16", "f32 = f16", lambda s: s.astype(F32)),
-        op("s_cvt_hi_f32_f16", "f32 = 2xf16", lambda s: s[..., 1].astype(F32)),
+        op("s_cvt_hi_f32_f16", "f32 = b32", lambda s: (s >> U32(16)).astype(U16).view(F16).astype(F32)),
     ]
 )

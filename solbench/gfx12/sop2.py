@@ -19,7 +19,7 @@ from solbench.gfx12.integers import (
     mul_hi_u32,
     signed_field,
     wide,
-)  # fmt: skip
+)
 from solbench.gfx12.op import Op, op, table
 from solbench.gfx12.sop1 import with_scc
 
@@ -156,7 +156,7 @@ SOP2 = table(
         op("s_fmamk_f32", "f32 = f32 f32 f32", fma_f32),
         op("s_fmac_f32", "f32 = f32 f32 old", fma_f32),
         op("s_fmac_f16", "f16 = f16 f16 old", fma_f16),
-        op("s_cvt_pk_rtz_f16_f32", "2xf16 = f32 f32", pack_rtz),
+        op("s_cvt_pk_rtz_f16_f32", "b32 = f32 f32", lambda a, b: pack_rtz(a, b).view(U32)[..., 0]),
     ]
 )
 

@@ -28,7 +28,7 @@ from solbench.gfx12.integers import (
     reverse,
     saturate,
     wide,
-)  # fmt: skip
+)
 from solbench.gfx12.narrow import select_byte, widen
 from solbench.gfx12.op import Op, op, table
 from solbench.gfx12.sop1 import same

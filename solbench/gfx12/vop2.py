@@ -20,7 +20,7 @@ from solbench.gfx12.integers import (
     saturate,
     u24,
     wide,
-)  # fmt: skip
+)
 from solbench.gfx12.op import Op, op, table
 from solbench.gfx12.sop2 import pack_rtz
 
@@ -67,11 +67,6 @@ def saturated_carry(function: Callable[..., tuple[Array, Array]], limit: int) ->
         return np.where(carry, U32(limit), result), carry
 
     return apply
-
-
-def fma_pair(a: Array, b: Array, c: Array) -> Array:
-    """Two float16 fused multiply-adds."""
-    return fma_f16(a, b, c)
 
 
 def _rev_borrow(a: Array, b: Array, borrow: Array) -> tuple[Array, Array]:
@@ -143,7 +138,7 @@ VOP2 = table([
        limited(reverse_operands(np.subtract), U32)),
     op("v_cvt_pk_rtz_f16_f32", "2xf16 = f32 f32", pack_rtz),
     op("v_ldexp_f16", "f16 = f16 i16", ldexp),
-    op("v_pk_fmac_f16", "2xf16 = 2xf16 2xf16 old", fma_pair),
+    op("v_pk_fmac_f16", "2xf16 = 2xf16 2xf16 old", fma_f16),
     op("v_dot2acc_f32_f16", "f32 = 2xf16 2xf16 old", dot2_f32_f16),
     op("v_dot2acc_f32_bf16", "f32 = 2xbf16 2xbf16 old", dot2_f32_bf16),
 ])  # fmt: skip

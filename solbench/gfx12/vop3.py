@@ -20,7 +20,7 @@ from solbench.gfx12.floats import (
     minimum,
     to_integer,
     to_norm,
-)  # fmt: skip
+)
 from solbench.gfx12.integers import (
     F32,
     I16,
@@ -40,7 +40,7 @@ from solbench.gfx12.integers import (
     signed_field,
     u24,
     wide,
-)  # fmt: skip
+)
 from solbench.gfx12.op import Op, op, table
 from solbench.gfx12.trig import trig_preop
 from solbench.gfx12.vop2 import (
@@ -51,7 +51,7 @@ from solbench.gfx12.vop2 import (
     shift_left,
     shift_right,
     sub_borrow,
-)  # fmt: skip
+)
 
 Two = Callable[[Array, Array], Array]
 Three = Callable[[Array, Array, Array], Array]

@@ -19,7 +19,7 @@ from solbench.gfx12.ops import OPS
 
 COUNT = 480
 # Results that the table counts as bits and that are floats.
-BYTES = {"v_cvt_pk_fp8_f32": "2xfp8", "v_cvt_pk_bf8_f32": "2xbf8"}
+BYTES = {"v_cvt_pk_fp8_f32": "2xfp8", "v_cvt_pk_bf8_f32": "2xbf8", "s_cvt_pk_rtz_f16_f32": "2xf16"}
 
 
 def guide_name(name: str) -> str:
