@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from solbench.code.assembly import Operation
-from solbench.gfx12 import arithmetic, control, lds, matrix, scalar_memory, vector_memory, waits
+from solbench.gfx12 import arithmetic, control, indexed, lds, matrix, scalar_memory, vector_memory, waits
 from solbench.gfx12.marking import deciding, marking
 from solbench.gfx12.operands import Unreadable, split
 from solbench.gfx12.program import Instruction, Program
@@ -146,13 +146,16 @@ def _built(held: Instruction, name: str, kept: tuple[bool, bool]) -> Step | None
             made = family.build(held, name, texts, modifiers)
             if made is not None:
                 return made
+        made = indexed.build(held, name, texts)
+        if made is not None:
+            return made
     return arithmetic.build(held.operations)
 
 
 def _located(held: Instruction, step: Callable[[State], Any]) -> Callable[[State], Any]:
     """Steps that can stop for a reason that only their operands tell say where; the others are left as they are."""
     if not held.operations[0].mnemonic.startswith(
-        ("buffer_", "s_setreg", "s_getreg", "ds_", "flat_", "v_cvt", "v_movrel")
+        ("buffer_", "s_setreg", "s_getreg", "ds_", "flat_", "v_cvt", "v_movrel", "v_swaprel", "s_movrel")
     ):
         return step
 
