@@ -21,7 +21,8 @@ from solbench.checks import check_outputs
 from solbench.code.hip import compile_hip
 from solbench.corpus.load import Problem, load_problem
 from solbench.corpus.reference import load_reference, named_outputs
-from solbench.gfx12.hip_launch import HipHost, host_library
+from solbench.gfx12.hip_launch import HipHost
+from solbench.gfx12.hip_library import host_library
 from solbench.gfx12.launches import Launches
 from solbench.gfx12.run import Options
 from solbench.gfx12.triton_launch import launching
