@@ -5,12 +5,13 @@ Every manifest in the store is written by :func:`dumps` and read by :func:`loads
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
-from itertools import accumulate
 from typing import Any
 
+import orjson
 import rfc8785
 from blake3 import blake3
 
@@ -24,17 +25,19 @@ _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _ROUND = bytes.maketrans(b"[{]}", b"(())")
 _STEP = {ord("("): 1, ord(")"): -1}
-# A number whose integral part is too long for a double to hold exactly.
-_LONG_INTEGER = re.compile(rb"(?<![.0-9])[0-9]{16}")
-_WITH_EXPONENT = re.compile(r"([:,\[])(-?[0-9](?:\.[0-9]+)?e[-+][0-9]+)(?=[,\]}])")
-_BEYOND_BASIC_PLANE = re.compile("[\U00010000-\U0010ffff]")
+# A whole number that may be too long for a double to hold exactly.
+_LONG_INTEGER = re.compile(rb"(?<![.0-9])[0-9]{16,}+(?!\.)")
+_EXPONENT = re.compile(rb"e([-+]?)([0-9]+)")
+# A number up to its exponent, and the longest: a sign, seventeen digits, a point, and what stands before it.
+_MANTISSA = re.compile(rb"(?:\A|(?<=[:,\[]))(-?)([0-9])(?:\.([0-9]+))?\Z")
+_LONGEST_MANTISSA = 20
+# How a number ends that is whole and written as a float.
+_WHOLE_FLOAT = (b".0,", b".0]", b".0}")
+_BEYOND_BASIC_PLANE = re.compile(rb"[\xf0-\xf7]")
 _DIGITS_AS_ZERO = bytes.maketrans(b"123456789", b"0" * 9)
 _WRITER = json.JSONEncoder(
     sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False, check_circular=False
 )
-# Up to this size a document's integers are looked at one by one, else all its text at once; and their longest text.
-_SMALL = 1 << 14
-_MAX_SHORT = 15
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
@@ -95,15 +98,24 @@ def loads(data: bytes, where: str = "manifest") -> Any:
     return read(data, where)[0]
 
 
-def read(data: bytes, where: str = "manifest") -> tuple[Any, str | None]:
-    """As :func:`loads`, and the value as Python's own writer writes it (:func:`written`), where that is known."""
-    found = _same_as_written(data)
+def read(data: bytes, where: str = "manifest") -> tuple[Any, bytes | None]:
+    """As :func:`loads`, and :func:`rewritten` of the value, where that is known."""
+    found = _same_as_rewritten(data)
     if found is not None:
         return found
     value = parse(data, where)
     if dumps(value) != data:
         raise MalformedError("json-canonical", where, "bytes are not in canonical form (RFC 8785)")
     return value, None
+
+
+def rewritten(value: Any) -> bytes:
+    """Compact JSON with sorted keys by orjson: the same bytes for the same value, of a value that came from JSON.
+
+    Not canonical: some floats are spelled in another way, and 1.0 is not 1. TypeError for an integer of more than 64
+    bits or a key that is no string.
+    """
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
 
 
 def written(value: Any) -> str:
@@ -116,7 +128,12 @@ def written(value: Any) -> str:
 
 def loads_again(data: bytes) -> Any:
     """The value of bytes that :func:`loads` has accepted before, without any check."""
-    return json.loads(data, parse_int=_integer if _has_long_integer(data) else None)
+    return json.loads(data, parse_int=_integer) if _has_long_integer(data) else orjson.loads(data)
+
+
+def loads_plain(data: bytes) -> Any:
+    """The value of bytes of which :func:`read` has given the value as rewritten, without any check."""
+    return orjson.loads(data)
 
 
 def digest(data: bytes) -> str:
@@ -134,53 +151,58 @@ def is_digest(text: object) -> bool:
     return isinstance(text, str) and _DIGEST.match(text) is not None
 
 
-def _same_as_written(data: bytes) -> tuple[Any, str] | None:
-    """The value of ``data``, and that written, where Python's own writer shows that ``data`` is canonical; else None.
+def _same_as_rewritten(data: bytes) -> tuple[Any, bytes] | None:
+    """The value of ``data``, and that rewritten, where this shows that ``data`` is canonical; else None.
 
     What is written back is the text itself: so no key came twice or out of order, nothing was escaped that need not
-    be, and nothing stood between the tokens. Python's form differs from RFC 8785 in long integers, in the order of keys
-    beyond the basic plane, in NaN and infinities, and in the spelling of some floats; these are looked at in passing.
+    be, and nothing stood between the tokens. orjson's form differs from RFC 8785 in long integers, in the order of keys
+    beyond the basic plane, and in the spelling of some floats; these are looked for outside of strings.
     """
-    spellings: dict[str, str] = {}
-
-    def number(text: str) -> float:
-        result = float(text)
-        python = repr(result)
-        if python != text or "e" in text or text.endswith(".0"):
-            if not math.isfinite(result) or _ecmascript(python) != text:
-                raise ValueError(text)
-            spellings[python] = text
-        return result
-
-    large = len(data) > _SMALL
-    if (large and _has_long_integer(data)) or _depth(data) > MAX_DEPTH:
+    outside = _outside_strings(data)
+    if b"0" * 16 in outside.translate(_DIGITS_AS_ZERO) and _beyond_integers(outside):
+        return None
+    if any(end in outside for end in _WHOLE_FLOAT) or outside.endswith(b".0") or _depth(outside) > MAX_DEPTH:
+        return None
+    if not data.isascii() and _BEYOND_BASIC_PLANE.search(data):
         return None
     try:
-        text = data.decode("utf-8")
-        value = json.loads(text, parse_float=number, parse_int=None if large else _short_integer)
-        python = written(value)
-    except (ValueError, RecursionError):
+        value = orjson.loads(data)
+        again = rewritten(value)
+    except (ValueError, TypeError):
         return None
-    if python == text:
-        spelled = python
-    else:
-        # Where this hits inside a string the result differs from what was read, and the slow way decides.
-        spelled = _WITH_EXPONENT.sub(lambda match: match[1] + spellings.get(match[2], match[2]), python)
-    if spelled != text or not (text.isascii() or _BEYOND_BASIC_PLANE.search(text) is None):
+    if not all(map(_is_plain_exponent, _EXPONENT.findall(outside))):
         return None
-    return value, python
+    # Where a string is respelled too the result differs from what was read, and the slow way decides.
+    return (value, again) if again == data or _respelled(again) == data else None
 
 
-def _short_integer(text: str) -> int:
-    value = int(text)
-    if len(text) > _MAX_SHORT and abs(value) > MAX_INTEGER:
-        raise ValueError(text)
-    return value
+def _is_plain_exponent(found: tuple[bytes, bytes]) -> bool:
+    """Whether RFC 8785 has an exponent of this sign and these digits, wherever a double needs one."""
+    sign, digits = found
+    if sign not in (b"-", b"+") or digits.startswith(b"0") or len(digits) > 3:
+        return False
+    return int(digits) >= (7 if sign == b"-" else 21)
+
+
+def _respelled(again: bytes) -> bytes:
+    """As orjson wrote it, but with the numbers from 1e-6 to 1e-5 as in RFC 8785: 0.0000015 for its 1.5e-6."""
+    pieces = again.split(b"e-6")
+    for place, (piece, following) in enumerate(itertools.pairwise(pieces)):
+        found = _MANTISSA.search(piece, max(0, len(piece) - _LONGEST_MANTISSA))
+        if found is None or following[:1] not in (b"", b",", b"]", b"}"):
+            pieces[place] += b"e-6"
+        else:
+            pieces[place] = piece[: found.start()] + found[1] + b"0.00000" + found[2] + (found[3] or b"")
+    return b"".join(pieces)
 
 
 def _has_long_integer(data: bytes) -> bool:
     # Sixteen digits in a row are soon found, and rarely there but in a digest.
-    return b"0" * 16 in data.translate(_DIGITS_AS_ZERO) and _LONG_INTEGER.search(_outside_strings(data)) is not None
+    return b"0" * 16 in data.translate(_DIGITS_AS_ZERO) and _beyond_integers(_outside_strings(data))
+
+
+def _beyond_integers(outside: bytes) -> bool:
+    return any(len(number) > 16 or int(number) > MAX_INTEGER for number in _LONG_INTEGER.findall(outside))
 
 
 def _outside_strings(data: bytes) -> bytes:
@@ -211,24 +233,6 @@ def _finite(text: str) -> float:
     return value
 
 
-def _ecmascript(python: str) -> str:
-    """RFC 8785's spelling of a finite double, from the shortest digits that Python's ``repr`` gives."""
-    mantissa, _, exponent = python.partition("e")
-    if not exponent:
-        plain = mantissa.removesuffix(".0")
-        return "0" if plain == "-0" else plain
-    sign = "-" if mantissa.startswith("-") else ""
-    first, _, rest = mantissa.removeprefix("-").partition(".")
-    digits = (first + rest).rstrip("0") if rest == "0" else first + rest
-    power = int(exponent)
-    if 0 < power < 21:
-        return sign + digits + "0" * (power + 1 - len(digits))
-    if -7 < power < 0:
-        return f"{sign}0.{'0' * (-power - 1)}{digits}"
-    point = f"{digits[0]}.{digits[1:]}" if len(digits) > 1 else digits
-    return f"{sign}{point}e{power:+d}"
-
-
 def _integer(text: str) -> int | float:
     value = int(text)
     return value if abs(value) <= MAX_INTEGER else _finite(text)
@@ -245,4 +249,4 @@ def _depth(data: bytes) -> int:
         if not left:
             return turn
         left = left.replace(b"()", b"")
-    return max(accumulate(map(_STEP.__getitem__, brackets)))
+    return max(itertools.accumulate(map(_STEP.__getitem__, brackets)))

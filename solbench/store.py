@@ -74,12 +74,17 @@ def without_kind(artifact: Mapping[str, Any]) -> dict[str, Any]:
 
 def decode(data: bytes, descriptor: Descriptor, where: str = "") -> dict[str, Any]:
     """Check ``data`` against ``descriptor`` and return the artifact (with ``kind``)."""
+    return decoded(data, descriptor, where)[0]
+
+
+def decoded(data: bytes, descriptor: Descriptor, where: str = "") -> tuple[dict[str, Any], bool]:
+    """As :func:`decode`, and whether :func:`solbench.canonical.loads_plain` will do the next time."""
     where = where or descriptor.digest
     check(data, descriptor, where)
-    value = canonical.loads(data, where)
+    value, again = canonical.read(data, where)
     if not isinstance(value, dict) or value.get("kind") != descriptor.kind:
         raise IntegrityError(f"{where}: not an artifact of kind {descriptor.kind!r}")
-    return value
+    return value, again is not None
 
 
 def check(data: bytes, descriptor: Descriptor, where: str = "") -> None:

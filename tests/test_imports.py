@@ -104,3 +104,13 @@ def test_start_up_is_fast_enough_to_be_pleasant():
     code = "import sys; from solbench.cli import run; run(['--help']); print(len(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
     assert int(done.stdout.split()[-1]) < 700
+
+
+@pytest.mark.parametrize("module", ["gfx12.triton_launch", "gfx12.hip_launch", "evaluate.emulated_card"])
+def test_a_worker_runs_the_emulator_without_contracts_or_analysis(module):
+    """Its sandbox shows the package solbench alone, and no validating library is to be the candidate's neighbour."""
+    pytest.importorskip("triton")
+    code = f"import solbench.{module}, sys\nprint(sorted({{'solar', 'pydantic', 'click'}} & set(sys.modules)))"
+    done = run_without((), code)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "[]"

@@ -34,6 +34,7 @@ def test_paths_named_in_the_documents_exist():
         "docs/solar.md",
         "docs/problems.md",
         "docs/code-evidence.md",
+        "docs/emulator.md",
     ):
         text = (ROOT / document).read_text()
         for path in re.findall(r"`((?:solbench|solar|tests|docs|problems|site_templates|measurements)/[\w./]*)`", text):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
     from solbench.model.score import Score
     from solbench.model.trace import Trace
     from solbench.model.workload import Workload
+
+
+# A call on the emulated card may take so long, s: several launches, each with a limit of its own.
+EMULATED_S = 300.0
 
 
 @click.command()
@@ -45,6 +50,19 @@ if TYPE_CHECKING:
 @click.option(
     "--profile", is_flag=True, help="Profile one more call of a Python solution: labels say what took its time."
 )
+@click.option(
+    "--device", type=click.Choice(["auto", "card", "emulator"]), default="auto", show_default=True,
+    help="For gfx1200: a card, or its emulation on this CPU; auto takes a card where one is.",
+)  # fmt: skip
+@click.option(
+    "--configuration", metavar="TEXT",
+    help="Emulated: of autotuned kernels, one as Triton prints it, or each. Default: the first that fits.",
+)  # fmt: skip
+@click.option("--quick", is_flag=True, help="Emulated: one call a workload in lock-step, no other order.")
+@click.option(
+    "--instructions", type=click.IntRange(1), default=20_000_000, show_default=True,
+    help="Emulated: wave-instructions of a call; a workload that needs more is run at smaller sizes only.",
+)  # fmt: skip
 @click.option("--unsandboxed", is_flag=True, help="Without namespaces and Landlock, for code you trust; traces say so.")
 @card_options
 @click.option("--root", type=click.Path(path_type=Path), default=Path("problems"), show_default=True, help="Corpora.")
@@ -60,6 +78,10 @@ def evaluate(
     replicates: int,
     samples: int,
     profile: bool,
+    device: Literal["auto", "card", "emulator"],
+    configuration: str | None,
+    quick: bool,
+    instructions: int,
     unsandboxed: bool,
     uuid: str | None,
     lock_dir: Path | None,
@@ -78,10 +100,14 @@ def evaluate(
     T_b, the eager PyTorch baseline sampled in turn with it, T_SOL, the bound, and what binds it (memory, compute, or an
     empty launch that takes longer), headroom, T_b over T_SOL, and S, 0.5 at T_b and 1 at T_SOL.
 
+    Where no gfx1200 card is here, --target gfx1200 runs the very machine code on this CPU: a verdict with findings
+    (out of bounds, races, missing waits, uninitialised memory), executed instructions and bytes, and no time. A
+    workload is run whole if a call stays within --instructions, and again at small sizes in several orders.
+
     Exit code: 0 all workloads passed, 1 one did not, 2 bad input, 3 no sandbox or card can be had, or the traces cannot
     be written, 4 the target is not here.
     """
-    from solbench.cli import printable
+    from solbench.cli import emulated_table, printable
     from solbench.cli.evaluate_table import floor_lines, row, table
     from solbench.corpus.load import find_problems, load_solution
     from solbench.evaluate.evaluation import evaluate as run
@@ -98,29 +124,57 @@ def evaluate(
     limits = Limits(compile_s=compile_timeout, load_s=compile_timeout, first_call_s=4 * timeout, call_s=timeout)
     say: Callable[[str], None] = lambda text: click.echo(f"  {printable(text)}", err=True)  # noqa: E731
     traces: list[Trace] = []
+    emulated = _emulated(target, device, uuid)
+    if emulated:
+        say("no gfx1200 card is used: its code is emulated on this CPU, for a verdict and no time")
+        limits = replace(limits, first_call_s=max(limits.first_call_s, EMULATED_S), call_s=max(timeout, EMULATED_S))
     with Session(
         limits, target=target, unsandboxed=unsandboxed, uuid=uuid, lock_dir=lock_dir,
-        transport=transport,
+        transport=transport, emulated=emulated,
     ) as session:  # fmt: skip
         counts = protocol("quick", processes=replicates, samples=samples)
-        traces += run(
-            found, candidate, workloads=chosen, target=target, protocol=counts, session=session, progress=say,
-            profile=profile,
-        )  # fmt: skip
+        if emulated:
+            from solbench.evaluate.emulated import Plan, evaluate_emulated
+
+            plan = Plan(instructions, quick, configuration)
+            traces += evaluate_emulated(found, candidate, session, workloads=chosen, plan=plan, progress=say)
+        else:
+            traces += run(
+                found, candidate, workloads=chosen, target=target, protocol=counts, session=session, progress=say,
+                profile=profile,
+            )  # fmt: skip
         timed = any(trace.timing is not None for trace in traces)
         floors = session.floors() if timed else {}
     floor_s = min((floor["event_s"] for floor in floors.values()), default=0.0)
-    rows = [row(*scored) for scored in zip(traces, *_scores(found, chosen, traces, floor_s, target, say))]
+    scores, bounds = _scores(found, chosen, traces, floor_s, target, say)
+    if emulated:
+        rows = [emulated_table.row(trace.as_dict(), bound) for trace, bound in zip(traces, bounds)]
+    else:
+        rows = [row(*scored) for scored in zip(traces, scores, bounds)]
     if as_json:
         click.echo(json.dumps(rows, indent=2))
     else:
-        for line in [*table(found, candidate.name, rows), *floor_lines(floors)]:
+        shown = emulated_table.table if emulated else table
+        for line in [*shown(found, candidate.name, rows), *floor_lines(floors)]:
             click.echo(printable(line))
     if trace_output is not None:  # last: what cannot be written is on the screen
         lines = [json.dumps(trace.as_dict(), ensure_ascii=False) + "\n" for trace in traces]
         with writing(f"--trace-output {trace_output}"):
             write_file(trace_output, "".join(lines).encode())
     return 0 if all(row["status"] == "PASSED" for row in rows) else 1
+
+
+def _emulated(target: str, device: str, uuid: str | None) -> bool:
+    """Whether the card's code is to be emulated: asked for, or gfx1200 where no such card is here."""
+    from solbench.device.card import drivers
+    from solbench.errors import UnsupportedError
+    from solbench.evaluate.emulated import TARGET
+
+    if device == "emulator" and target != TARGET:
+        raise UnsupportedError(f"--device emulator: only {TARGET} is emulated, not {target}")
+    if device != "auto" or target != TARGET or uuid is not None:
+        return device == "emulator"
+    return not any(card.arch == TARGET for driver in drivers()[0] for card in driver.cards())
 
 
 def _choose(problem: Problem, uuids: Iterable[str]) -> tuple[Workload, ...]:
@@ -151,7 +205,8 @@ def _scores(
     scores, bounds = [], []
     for trace in traces:
         bound: dict[str, Any] | str = reason
-        if machine is not None and trace.timing is not None:
+        emulated = trace.emulation is not None and trace.emulation.instances[0].executed is not None
+        if machine is not None and (trace.timing is not None or emulated):
             say(f"{trace.workload}: bound")
             bound = bounds_for(problem, by_uuid[trace.workload], machine)
         known = bound if isinstance(bound, dict) else None

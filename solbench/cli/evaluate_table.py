@@ -55,11 +55,11 @@ def table(problem: Problem, solution: str, rows: Sequence[Mapping[str, Any]]) ->
         cells.append((
             row["workload"],
             row["status"],
-            _time(row["t_k_s"]),
-            f"{_time(low)} – {_time(high)} ({row['t_k_coverage']:.0%})" if timed else "-",
-            _time(row["t_b_s"]),
+            seconds(row["t_k_s"]),
+            f"{seconds(low)} – {seconds(high)} ({row['t_k_coverage']:.0%})" if timed else "-",
+            seconds(row["t_b_s"]),
             f"{row['t_b_s'] / row['t_k_s']:.2f}x" if timed else "-",
-            _time(row["t_sol_s"]),
+            seconds(row["t_sol_s"]),
             " ".join(filter(None, (row["binds"], row["engine"] and f"({row['engine']})"))) or "-",
             f"{row['headroom']:.1f}" if row["headroom"] is not None else "-",
             f"{row['score']:.3f}" if row["score"] is not None else "-",
@@ -83,14 +83,15 @@ def floor_lines(floors: Mapping[str, Mapping[str, float]]) -> list[str]:
     """What stands beside times that are printed: the time of an empty call, and that no control was run."""
     if not floors:
         return []
-    found = ", ".join(f"{_time(floor['event_s'])} ({kind})" for kind, floor in floors.items())
+    found = ", ".join(f"{seconds(floor['event_s'])} ({kind})" for kind, floor in floors.items())
     return [f"  floor: an empty call takes {found}", "  controls: not run (`solbench measure` does)"]
 
 
-def _time(seconds: float | None) -> str:
-    if seconds is None:
+def seconds(value: float | None) -> str:
+    """A time with its unit, or a dash."""
+    if value is None:
         return "-"
     for unit, factor in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):
-        if seconds * factor >= 1:
-            return f"{seconds * factor:.3g} {unit}"
-    return f"{seconds * 1e9:.3g} ns"
+        if value * factor >= 1:
+            return f"{value * factor:.3g} {unit}"
+    return f"{value * 1e9:.3g} ns"

@@ -15,13 +15,13 @@ import resource
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from solbench import canonical
 from solbench.child import ask
+from solbench.code.hip_code import HipCode, HipUnit
 from solbench.code.plain_file import last_bytes, open_plain
 from solbench.device import codeobject
 from solbench.errors import InputError, UnsupportedError
@@ -38,30 +38,6 @@ _OF_LIBRARY = frozenset({"-shared", "-fPIC", "--no-offload-compress"})
 _DEVICE = ("--offload-device-only", "--no-gpu-bundle-output", "-fuse-cuid=none", "-fno-crash-diagnostics")
 _WRONG = re.compile("error|undefined reference")
 _KERNEL = re.compile(r"^\s*\.amdhsa_kernel\s+(\S+)\s*$", re.MULTILINE)
-
-
-@dataclass(frozen=True)
-class HipUnit:
-    """One source: its path, the code object (ELF), the compiler's own text of it, and the kernels in their order."""
-
-    source: str
-    code: bytes
-    assembly: str
-    kernels: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class HipCode:
-    """``compiler``: see :func:`toolchain`. ``flags``: as given to it, without those that name a folder of this run."""
-
-    arch: str
-    units: tuple[HipUnit, ...]
-    compiler: dict[str, str]
-    flags: tuple[str, ...]
-
-    @property
-    def kernels(self) -> tuple[str, ...]:
-        return tuple(kernel for unit in self.units for kernel in unit.kernels)
 
 
 def toolchain(arch: str) -> dict[str, str]:

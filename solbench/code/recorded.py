@@ -23,12 +23,11 @@ from solbench import canonical
 from solbench.code.hip import (
     MAX_ASSEMBLY_BYTES,
     MAX_CODE_BYTES,
-    HipCode,
-    HipUnit,
     compile_hip,
     kernel_names,
     toolchain,
 )  # fmt: skip
+from solbench.code.hip_code import HipCode, HipUnit
 from solbench.code.plain_file import open_plain
 from solbench.device import codeobject
 from solbench.errors import InputError, IntegrityError, UnsupportedError

@@ -15,7 +15,7 @@ from solbench.model.solution import Solution
 from solbench.model.workload import Workload
 
 if TYPE_CHECKING:
-    from solbench.code.hip import HipCode
+    from solbench.code.hip_code import HipCode
     from solbench.corpus.load import Problem
 
 LIMITS = Limits()

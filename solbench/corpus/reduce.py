@@ -41,12 +41,19 @@ class Instance:
         return self.workload.model_copy(update={"uuid": "-"}).model_dump_json() + str(self.axes)
 
 
-def reduced(definition: Definition, workload: Workload, limit: int = LIMIT_ELEMENTS) -> Instance:
-    """The workload at sizes with at most ``limit`` elements in all inputs and outputs, as far as its rules allow."""
+def reduced(
+    definition: Definition, workload: Workload, limit: int = LIMIT_ELEMENTS, *, constants: bool = True
+) -> Instance:
+    """The workload at sizes with at most ``limit`` elements in all inputs and outputs, as far as its rules allow.
+
+    ``constants``: whether large constant axes become smaller too, which a candidate may have written down as they are.
+    """
     axes = workload.validate_against(definition, f"{definition.name}: {workload.uuid}")
     best = Instance(definition, workload, axes)
     sizes = {name: axes[name] for name, axis in definition.axes.items() if isinstance(axis, (AxisConst, AxisVar))}
     free = {name for name in sizes if name not in _fixed_axes(definition, workload, axes)}
+    if not constants:
+        free = {name for name in free if isinstance(definition.axes[name], AxisVar)}
     while elements(definition, best.axes) > limit:
         halves = {name: half for name in free if (half := _half(sizes[name], definition, name)) is not None}
         if not halves:

@@ -36,6 +36,7 @@ class Host:
     """The processor. A call's time is this process's clock around it."""
 
     device = "cpu"
+    emulated = False
 
     def map(self, size_bytes: int, descriptor: int, handle: str | None) -> Memory:
         """The memory file ``descriptor``."""
@@ -65,6 +66,8 @@ class Gpu:
     ``config``: platform (rocm, cuda), pci, device (torch's name of the kind of device), library (path of the runtime,
     None: the one that this process or its PyTorch uses), transport (ipc, host), flush_bytes.
     """
+
+    emulated = False
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         platform = config["platform"]
@@ -151,5 +154,9 @@ class Gpu:
 
 
 def compute(config: Mapping[str, Any] | None) -> Host | Gpu:
-    """What ``config`` names; None is the host."""
+    """What ``config`` names; None is the host. ``{"emulated": True}``: the emulated card, on the host."""
+    if config is not None and config.get("emulated"):
+        from solbench.evaluate.emulated_card import EmulatedCard
+
+        return EmulatedCard()
     return Host() if config is None else Gpu(config)

@@ -262,7 +262,7 @@ def measure_flush(referee: Referee, limits: Limits) -> float:
     return FLUSH_FACTOR * statistics.median(solo) + FLUSH_SLACK_S
 
 
-def _guard(side: Side, step: Callable[[Side], None], is_baseline: bool) -> None:
+def _guard(side: Side, step: Callable[[Side], object], is_baseline: bool) -> None:
     """Run one step of a side; a failure of the baseline is no verdict on the candidate."""
     if not is_baseline:
         step(side)

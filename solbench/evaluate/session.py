@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
+from solbench import canonical
 from solbench.device import cpu
 from solbench.errors import UndecidedError
 from solbench.evaluate import arena, build, sandbox
@@ -43,12 +44,14 @@ class Session:
     def __init__(
         self, limits: Limits | None = None, cache: Path | None = None, *, target: str = "cpu",
         unsandboxed: bool = False, card: HeldCard | None = None, uuid: str | None = None, lock_dir: Path | None = None,
-        transport: Transport = "ipc",
+        transport: Transport = "ipc", emulated: bool = False,
     ) -> None:  # fmt: skip
         """``card``: one that is held already; without it the one of ``uuid`` and ``lock_dir`` is taken. ``transport``:
-        how a card's workers get the shared memory, as device memory or copied from the host."""
+        how a card's workers get the shared memory, as device memory or copied from the host. ``emulated``: no card is
+        taken; kernels run on the emulated one."""
         self.target = target
         self.card = card
+        self.emulated = emulated
         self._uuid, self._lock_dir = uuid, lock_dir
         self.transport: Transport = transport if target != "cpu" else "ipc"
         self._stack = ExitStack()
@@ -65,7 +68,7 @@ class Session:
 
     def __enter__(self) -> Session:
         # The nonce lives in this process: same-user processes may not read its memory while a session is open.
-        if self.target != "cpu" and self.card is None:
+        if self.target != "cpu" and self.card is None and not self.emulated:
             self.card = self._stack.enter_context(hold(self.target, uuid=self._uuid, lock_dir=self._lock_dir))
         Session._open_sessions += 1
         sandbox.set_dumpable(False)
@@ -197,11 +200,13 @@ class Session:
         self.referee()
         files = {f"src/{source.path}": source.content.encode() for source in solution.sources}
         if native:
-            files = {"library.so": self.library(solution)}
-        zygote = self.zygote(torch=not native)
+            files = (
+                hip_files(solution, self.limits.compile_s) if self.emulated else {"library.so": self.library(solution)}
+            )
+        zygote = self.zygote(torch=self.emulated or not native)
         config = {
-            "language": "native" if native else "python",
-            "device": self._device(self.flush_bytes),
+            "language": ("hip" if self.emulated else "native") if native else "python",
+            "device": {"emulated": True} if self.emulated else self._device(self.flush_bytes),
             "function": function,
             "entry": "library.so" if native else f"src/{path}",
             "destination_passing_style": solution.spec.destination_passing_style,
@@ -219,7 +224,7 @@ class Session:
 
     def interprets(self, solution: Solution) -> bool:
         """Whether a candidate's Triton kernels run under Triton's interpreter: for a verdict, not for a time."""
-        return self.card is None and "triton" in solution.spec.languages
+        return self.card is None and not self.emulated and "triton" in solution.spec.languages
 
     def library(self, solution: Solution) -> bytes:
         """The built library of a native solution."""
@@ -288,6 +293,23 @@ class Session:
             if "no answer within" in error.reason:
                 return timeout_s
             raise
+
+
+def hip_files(solution: Solution, timeout_s: float) -> dict[str, bytes]:
+    """What a worker needs of a HIP candidate for the emulated card: its host code as a library over our runtime, and
+    device code with the compiler's text. Failures as of :func:`solbench.code.hip.compile_hip`."""
+    from solbench.code.hip import compile_hip
+    from solbench.gfx12.hip_library import host_library
+    from solbench.gfx12.triton_launch import ARCH
+
+    built = compile_hip(solution, ARCH, timeout_s)
+    files = {"library.so": host_library(solution, ARCH, timeout_s)}
+    units = []
+    for number, unit in enumerate(built.units):
+        names = {"code": f"{number}.hsaco", "assembly": f"{number}.s"}
+        files |= {names["code"]: unit.code, names["assembly"]: unit.assembly.encode()}
+        units.append({"source": unit.source, "kernels": unit.kernels, **names})
+    return {**files, "hip.json": canonical.dumps({"units": units})}
 
 
 def is_native(solution: Solution) -> bool:

@@ -75,6 +75,12 @@ def install() -> None:
         raise Refusal(f"the interpreter of Triton {triton.__version__} is not one that is known: {error}") from None
 
 
+def fault(error: BaseException) -> list[str] | None:
+    """As :func:`refused`, for the worker: a kind and the reason."""
+    reason = refused(error)
+    return None if reason is None else ["unsupported", reason]
+
+
 def refused(error: BaseException) -> str | None:
     """Why ``error`` is the interpreter's and not the candidate's, or None.
 

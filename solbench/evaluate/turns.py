@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -83,9 +83,13 @@ def opening(
 
 def open_side(
     side: Side, problem: Problem, workload: Workload, plan: arena.Layout, axes: dict[str, int], memory: Shared,
-    limits: Limits, copies: int = 1,
+    limits: Limits, copies: int = 1, runs: Sequence[Mapping[str, Any]] = (),
 ) -> None:  # fmt: skip
-    """Let a frozen worker map the memory and bind its calls, one to each copy of the slots; stop it again."""
+    """Let a frozen worker map the memory and bind its calls, one to each copy of the slots; stop it again.
+
+    ``runs``: on the emulated card, options of :class:`solbench.gfx12.run.Options` for each call, and the autotuner's
+    ``configuration``.
+    """
     definition = problem.definition
     message = {
         "op": "workload",
@@ -94,8 +98,10 @@ def open_side(
         "heap_bytes": arena.heap_bytes(plan) if memory.on_host else 0,
         "inputs": [[name, spec.dtype if spec.shape is None else "tensor"] for name, spec in definition.inputs.items()],
         "outputs": list(definition.outputs),
+        "in_place": list(definition.in_place),
         "scalars": scalars_of(problem, workload, {}),
         "axes": axes,
+        "runs": list(runs),
     }
     side.worker.log.clear()
     side.worker.send(message)
@@ -196,6 +202,10 @@ class Unshared(WorkerFailure):
     """A worker could not map the shared memory of a card: no fault of what it holds, if another one can."""
 
 
+class OverLimit(WorkerFailure):
+    """On the emulated card, a launch did not come to its end within its limit: nothing is known of it."""
+
+
 class CheckFailure(WorkerFailure):
     """An output failed its check: carries the rounds and the results of the failing one."""
 
@@ -283,7 +293,8 @@ def call_in_a_row(worker: Worker, referee: Referee, number: int, calls: int, dea
     return BatchSample(calls, (ended_ns - start_ns) / 1e9, busy_s)
 
 
-def close_side(side: Side, limits: Limits) -> None:
+def close_side(side: Side, limits: Limits) -> Mapping[str, Any]:
+    """End a workload; what the worker says at its end."""
     side.worker.send({"op": "close"})
     side.worker.thaw()
     reply = side.worker.wait("closed", time.monotonic() + limits.call_s)
@@ -291,6 +302,7 @@ def close_side(side: Side, limits: Limits) -> None:
     side.worker.expect_silence()
     if reply.frame.get("samples") != side.calls:
         raise WorkerFailure(Status.REWARD_HACK, "closing handshake: the count of samples is not what was asked for")
+    return reply.frame
 
 
 def _untouched(referee: Referee, baseline: Side | None, before: Scheduling, now: Scheduling) -> None:
@@ -332,6 +344,8 @@ _FAULTS = {
     "lazy": Status.REWARD_HACK,
     "hack": Status.REWARD_HACK,
     "unsupported": Status.UNSUPPORTED,
+    "limit": Status.UNSUPPORTED,
+    "finding": Status.RUNTIME_ERROR,
     "unshared": Status.RUNTIME_ERROR,
 }
 
@@ -346,6 +360,10 @@ def _fault(fault: Any, *, opening: bool = False) -> WorkerFailure:
     kind, text = fault[0], fault[1].encode("utf-8", "replace").decode()  # JSON can name half a character
     if kind == "unshared":
         return Unshared(_FAULTS[kind], text[:1000])
+    if kind == "limit":
+        return OverLimit(_FAULTS[kind], text[:1000])
+    if kind == "finding":
+        return WorkerFailure(_FAULTS[kind], text.strip().partition("\n")[0][:1000] or kind, text)
     reason = text.strip().rpartition("\n")[2] if kind == "raised" else text
     return WorkerFailure(_FAULTS[kind], reason[:1000] or kind, text if kind == "raised" else "")
 

@@ -1,11 +1,14 @@
 """A verdict without a time: the candidate alone, every call on fresh values and checked, as in the sample protocol.
 
-For what runs elsewhere than where it would be timed: a Triton kernel under Triton's interpreter.
+For what runs elsewhere than where it would be timed: a Triton kernel under Triton's interpreter, a gfx1200 kernel on
+the emulated card.
 """
 
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from solbench import canonical
 from solbench.corpus.load import Problem
@@ -30,17 +33,25 @@ def check_workload(
     memory: Shared,
     candidate: Side,
     limits: Limits,
-) -> None:
+    runs: Sequence[Mapping[str, Any]] = (),
+) -> Mapping[str, Any]:
     """Make the calls of one workload in a worker that is frozen at entry and at return; ``candidate`` keeps the checks.
+
+    ``runs``: on the emulated card, how each call on the workload's own inputs is run, and so how many there are; then
+    those of stress rounds, as the first. Returns what the worker says when it is done.
 
     Raises :class:`solbench.evaluate.workers.WorkerFailure` (the candidate's verdict), :class:`RefereeFailure`.
     """
     secret = nonce()
     referee.ask(opening(problem, workload, plan, memory), limits.reference_s, (memory.descriptor,))
-    open_side(candidate, problem, workload, plan, axes, memory, limits)
     schedule: list[int | None] = [*range(len(workload.stress_rounds))]
-    schedule += [None] * _random.randint(MIN_ROUNDS, MAX_ROUNDS)
-    _random.shuffle(schedule)
+    if runs:
+        runs = [*runs, *([runs[0]] * len(schedule))]
+        schedule = [*([None] * (len(runs) - len(schedule))), *schedule]
+    else:
+        schedule += [None] * _random.randint(MIN_ROUNDS, MAX_ROUNDS)
+        _random.shuffle(schedule)
+    open_side(candidate, problem, workload, plan, axes, memory, limits, runs=runs)
     for number, stress in enumerate(schedule):
         seed = int(canonical.derived_key("sample seed", [secret.hex(), number])[:13], 16)
         referee.ask({"op": "draw", "seed": seed, "stress": stress}, limits.reference_s)
@@ -48,5 +59,6 @@ def check_workload(
         overrides = None if stress is None else workload.stress_rounds[stress].inputs
         scalars = None if overrides is None else scalars_of(problem, workload, overrides)
         take_turn(candidate, referee, None, limits, Round(keep=False, scalars=scalars, alone=True))
-    close_side(candidate, limits)
+    said = close_side(candidate, limits)
     referee.ask({"op": "close"}, limits.reference_s)
+    return said

@@ -35,15 +35,15 @@ MAX_REASON = 4000
 _FULL_PRECISION = ("highest", "ieee", "none", False)
 _lowered: list[str] = []
 _libc = ctypes.CDLL(None)
-# With Triton's interpreter, which cannot compute everything: why an exception is no fault of the candidate, or None.
-_refused: Callable[[BaseException], str | None] | None = None
+Fault = list[str]
+# Where kernels run in an interpreter or an emulator: what an exception of theirs is, or None for any other.
+_told: Callable[[BaseException], Fault | None] | None = None
 
 _SCALARS = {
     "float32": ctypes.c_float, "float64": ctypes.c_double, "int32": ctypes.c_int32, "int64": ctypes.c_int64,
     "bool": ctypes.c_bool, "int16": ctypes.c_int16, "int8": ctypes.c_int8, "uint8": ctypes.c_uint8,
 }  # fmt: skip
 
-Fault = list[str]
 Call = Callable[[], Any]
 # The call with given values of the scalar inputs.
 Bind = Callable[[Mapping[str, Any]], Call]
@@ -62,9 +62,10 @@ def serve(channel: socket.socket, arena: int, config: Mapping[str, Any]) -> None
     """Answer the orchestrator's frames until it closes the channel.
 
     ``config``: language, folder, entry (a file below it), function, destination_passing_style, interpreted (Triton
-    kernels, by Triton's interpreter), device (see :mod:`solbench.evaluate.compute`).
+    kernels, by Triton's interpreter), device (see :mod:`solbench.evaluate.compute`). Language: python, native, or hip
+    for the emulated card.
     """
-    candidate = _native if config["language"] == "native" else _python
+    candidate = {"native": _native, "hip": _hip, "python": _python}[config["language"]]
     place: Host | Gpu = Host()
     prepare: Prepare | None = None
     bind: Bind = _bind_nothing
@@ -131,6 +132,8 @@ def serve(channel: socket.socket, arena: int, config: Mapping[str, Any]) -> None
             bind, usual, deliver = _bind_nothing, _nothing, None
             count = 0
             try:
+                if (emulated := _emulated(place)) is not None:
+                    emulated.open(message["runs"])
                 memory = _mapped(place, message, arena) if message["slots"] else None
                 if message["heap_bytes"] > touched:
                     touched = message["heap_bytes"]
@@ -151,7 +154,9 @@ def serve(channel: socket.socket, arena: int, config: Mapping[str, Any]) -> None
         elif operation == "close":
             copies = []
             flush()
-            frames.send(channel, {"op": "closed", "samples": count})
+            emulated = _emulated(place)
+            more = {} if emulated is None else {"executed": emulated.told()}
+            frames.send(channel, {"op": "closed", "samples": count, **more})
         elif operation == "profile":
             try:
                 answer = {"fault": None, **profiled(usual, place.synchronize)}
@@ -220,9 +225,9 @@ def flush() -> None:
 def _raised() -> Fault:
     """The fault of the exception that is being handled."""
     error = sys.exc_info()[1]
-    reason = _refused(error) if _refused is not None and error is not None else None
-    if reason is not None:
-        return ["unsupported", reason[-MAX_REASON:]]
+    fault = _told(error) if _told is not None and error is not None else None
+    if fault is not None:
+        return [fault[0], fault[1][:MAX_REASON]]
     return ["raised", traceback.format_exc(limit=-8)[-MAX_REASON:]]
 
 
@@ -266,6 +271,24 @@ def _watch_precision(torch: Any) -> None:
                 property_.setter = noting(name, property_.setter)
 
 
+def _emulated(place: Host | Gpu) -> Any:
+    """The emulated card (:class:`solbench.evaluate.emulated_card.EmulatedCard`) if ``place`` is one."""
+    global _told
+    if not place.emulated:
+        return None
+    card: Any = place
+    _told = card.fault
+    return card
+
+
+def _hip(config: Mapping[str, Any], place: Host | Gpu) -> Prepare:
+    """A HIP candidate on the emulated card."""
+    import torch
+
+    prepare: Prepare = _emulated(place).native(config, Views(torch, place.device))
+    return prepare
+
+
 # ---- native candidates: a shared library, called through ctypes, no torch
 
 
@@ -300,13 +323,13 @@ def _native(config: Mapping[str, Any], place: Host | Gpu) -> Prepare:
 
 
 def _python(config: Mapping[str, Any], place: Host | Gpu) -> Prepare:
-    global _refused
+    global _told
     import torch
 
     if config["interpreted"]:
         from solbench.evaluate import triton_interpreter
 
-        _refused = triton_interpreter.refused
+        _told = triton_interpreter.fault
         triton_interpreter.install()
     if place.device.startswith("cuda"):
         torch.cuda.set_device(place.device)
@@ -322,6 +345,9 @@ def _python(config: Mapping[str, Any], place: Host | Gpu) -> Prepare:
     assert spec is not None and spec.loader is not None
     # Taken before the candidate runs, so that patching torch afterwards changes nothing here.
     kit = _Kit(torch, place)
+    emulated = _emulated(place)
+    if emulated is not None:
+        emulated.triton()
     _watch_precision(torch)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
@@ -334,6 +360,8 @@ def _python(config: Mapping[str, Any], place: Host | Gpu) -> Prepare:
         tensors = {slot["name"]: kit.views.view(memory, slot) for slot in workload["slots"]}
         outputs = {name: tensors[name] for name in workload["outputs"]}
         in_place = bool(config["destination_passing_style"])
+        if emulated is not None:
+            emulated.give(workload, tensors)
 
         def bind(scalars: Mapping[str, Any]) -> Call:
             arguments = [tensors[name] if kind == "tensor" else scalars[name] for name, kind in workload["inputs"]]

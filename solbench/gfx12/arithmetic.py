@@ -13,20 +13,17 @@ from solbench.gfx12.access import (
     EXEC_OPERAND,
     VCC_OPERAND,
     Reader,
-    Writer,
     mask_reader,
     scalar_reader,
-    scalar_writer,
     scc_reader,
-    scc_writer,
     vector_reader,
-    vector_writer,
     width,
 )
 from solbench.gfx12.cross_lane import dpp_source, has_dpp, written_lanes
 from solbench.gfx12.op import Op
 from solbench.gfx12.operands import Modifiers, Operand, Unreadable, parse, split
 from solbench.gfx12.ops import OPS
+from solbench.gfx12.results import Writer, scalar_writer, scc_writer, vector_writer
 from solbench.gfx12.state import State, Step, Unsupported
 
 _NONE = Modifiers()
@@ -99,6 +96,8 @@ def _half(entry: Op, operation: Operation) -> tuple[Compute, Writer]:
         if not floating:
             raise Unsupported(f"{operation.mnemonic} with an output scale")
         compute = _scaled(compute, scale)
+    if entry.dst[0] in ("f16", "2xf16"):
+        compute = _not_infinite(compute, readers)
     if "clamp" in modifiers.flags:
         if entry.clamped is not None:
             compute = _call(_with_options(entry, modifiers, entry.clamped), readers)
@@ -218,6 +217,24 @@ def _scaled(compute: Compute, scale: float) -> Compute:
         return value * value.dtype.type(scale)
 
     return scaled
+
+
+def _not_infinite(compute: Compute, readers: Sequence[Reader]) -> Compute:
+    """With FP16_OVFL a finite result that overflows becomes the largest number; infinities of operands stay."""
+
+    def computed(m: State) -> Any:
+        value = compute(m)
+        if not m.saturates or not m.saturate or not np.isinf(value).any():
+            return value
+        given: Any = np.zeros((1, 1), bool)
+        for read in readers:
+            operand = np.asarray(read(m))
+            if operand.dtype.kind == "f":
+                infinite = np.isinf(operand)
+                given = given | (infinite if infinite.ndim == value.ndim else infinite[..., None])
+        return np.where(given, value, np.clip(value, np.finfo(np.float16).min, np.finfo(np.float16).max))
+
+    return computed
 
 
 def _limited(compute: Compute) -> Compute:

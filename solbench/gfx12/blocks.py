@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,10 @@ from solbench.gfx12.operands import Unreadable, split
 from solbench.gfx12.program import Instruction, Program
 from solbench.gfx12.state import State, Step, Unsupported
 from solbench.gfx12.uses import uses
+
+_MAY_STOP = re.compile(
+    r"(buffer|global|scratch|flat|ds)_|s_(load|buffer_load|setreg|getreg|movrel)|v_(cvt|movrel|swaprel)|\w*f16"
+)
 
 
 @dataclass(frozen=True)
@@ -154,9 +159,7 @@ def _built(held: Instruction, name: str, kept: tuple[bool, bool]) -> Step | None
 
 def _located(held: Instruction, step: Callable[[State], Any]) -> Callable[[State], Any]:
     """Steps that can stop for a reason that only their operands tell say where; the others are left as they are."""
-    if not held.operations[0].mnemonic.startswith(
-        ("buffer_", "s_setreg", "s_getreg", "ds_", "flat_", "v_cvt", "v_movrel", "v_swaprel", "s_movrel")
-    ):
+    if not any(_MAY_STOP.match(operation.mnemonic) for operation in held.operations):
         return step
 
     @functools.wraps(step)

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from solbench.gfx12.access import scalar_reader, scalar_writer, scc_writer
+from solbench.gfx12.access import scalar_reader
 from solbench.gfx12.integers import Array
 from solbench.gfx12.operands import EXEC, VCC, Operand, Unreadable, parse
+from solbench.gfx12.results import scalar_writer, scc_writer
 from solbench.gfx12.state import State, Step, Unsupported
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ _OVERFLOW_BIT: Final = 23
 _HWREG = re.compile(r"hwreg\((\w+)(?:,\s*(\d+),\s*(\d+))?\)")
 _MODES: Final = frozenset({"HW_REG_MODE", "HW_REG_WAVE_MODE", "1"})
 _ENDS: Final = frozenset(
-    {"s_branch", "s_endpgm", "s_endpgm_saved", "s_setpc_b64", "s_swappc_b64", "s_barrier_wait", "s_trap"}
+    {"s_branch", "s_endpgm", "s_endpgm_saved", "s_setpc_b64", "s_swappc_b64", "s_call_b64", "s_barrier_wait", "s_trap"}
 )
 
 
@@ -108,6 +109,7 @@ def _set_mode(name: str, texts: Sequence[str]) -> Step:
             raise Unsupported(f"{name} of rounding or denormals")
         if mask >> _OVERFLOW_BIT & 1:
             on = values >> np.uint64(_OVERFLOW_BIT) & np.uint64(1) == 1
+            m.saturates |= bool(on.any())
             m.overflow[slice(None) if m.selected is None else m.selected] = on
 
     return write
@@ -141,6 +143,8 @@ def end(
         return lambda m: ENDED
     if name == "s_barrier_wait":
         return lambda m: m.barriers.wait(m, after)
+    if name == "s_call_b64":
+        return _call(held, parse(texts[0]), blocks[held.target if held.target is not None else -1])
     if name == "s_setpc_b64":
         return _jump(held, parse(texts[0]), None, blocks)
     if name == "s_swappc_b64":
@@ -174,6 +178,17 @@ def _two_ways(test: Callable[[State], Array], taken: bool, target: int, after: i
         if count == 0:
             return after if taken else target
         return np.where(held == taken, target, after)
+
+    return where
+
+
+def _call(held: Instruction, back: Operand, target: int) -> Callable[[State], Next]:
+    write = scalar_writer(back, "u64")
+    after = held.address + held.size
+
+    def where(m: State) -> Next:
+        write(m, np.uint64(m.image + after))
+        return target
 
     return where
 

@@ -11,9 +11,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from solbench.gfx12.access import Reader, Writer
+from solbench.gfx12.access import Reader
 from solbench.gfx12.integers import Array
 from solbench.gfx12.operands import Modifiers
+from solbench.gfx12.results import Writer
 from solbench.gfx12.state import LANES, State, Unsupported
 
 _LANES = np.arange(LANES)

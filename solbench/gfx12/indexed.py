@@ -12,10 +12,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from solbench.gfx12.access import scalar_reader, scalar_writer, vector_reader, vector_writer
+from solbench.gfx12.access import scalar_reader, vector_reader
 from solbench.gfx12.marks import CLEAN
 from solbench.gfx12.operands import M0, VCC, Modifiers, Operand, Unreadable, parse
 from solbench.gfx12.program import Instruction
+from solbench.gfx12.results import scalar_writer, vector_writer
 from solbench.gfx12.state import State, Step, Unsupported
 
 # What is added to the source's number and to the destination's: nothing, M0, or its bits 9:0 and 25:16.

@@ -66,6 +66,11 @@ def check(program: Program, launch: Launch) -> None:
     if launch.threads > min(MAX_THREADS, program.kernel.max_threads):
         limit = min(MAX_THREADS, program.kernel.max_threads)
         raise InputError(where, f"groups of {launch.threads} threads; kernel {program.kernel.name!r} takes {limit}")
+    lds = program.kernel.lds_bytes + launch.dynamic_lds_bytes
+    if launch.dynamic_lds_bytes < 0 or lds > MAX_LDS_BYTES:
+        raise InputError(
+            where, f"groups of kernel {program.kernel.name!r} need {lds} bytes of LDS; they have {MAX_LDS_BYTES}"
+        )
     if len(launch.arguments) > program.kernel.arguments_bytes:
         raise InputError(
             where, f"{len(launch.arguments)} bytes of arguments; they have {program.kernel.arguments_bytes}"

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from solbench.gfx12 import memory
-from solbench.gfx12.access import Writer, vector_reader, vector_writer
+from solbench.gfx12.access import vector_reader
 from solbench.gfx12.atomics import ATOMICS
 from solbench.gfx12.integers import Array
 from solbench.gfx12.operands import Modifiers, Operand, Unreadable, parse
+from solbench.gfx12.results import Writer, vector_writer
 from solbench.gfx12.state import LANES, State, Step, Unsupported
 from solbench.gfx12.vector_memory import atomic_readers, deliver_atomic, element
 

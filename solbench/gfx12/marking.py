@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -20,14 +20,10 @@ from solbench.gfx12.op import Op
 from solbench.gfx12.operands import EXEC, NULL, VCC, Modifiers, Operand, Unreadable, parse, split
 from solbench.gfx12.ops import OPS
 from solbench.gfx12.program import Instruction
+from solbench.gfx12.scalar_marks import COPIES, UPWARDS, Carry, scalar_marks
 from solbench.gfx12.state import LANES, State, Step
 from solbench.gfx12.uses import uses
 
-# Scalar instructions whose result's bits depend on the same bits of their operands alone.
-_BITWISE = re.compile(r"s_(mov|not|and|or|xor|nand|nor|xnor|and_not1|or_not1|cselect|cmov)_b(32|64)")
-# 64-bit arithmetic whose lower word needs the lower words of its operands alone.
-_UPWARDS = re.compile(r"v_mad_co_[iu]64_[iu]32|[sv]_(add|sub)_nc_u64|s_mul_u64|v_lshlrev_b64|s_lshl_b64")
-_COPIES: Final = frozenset({"v_mov_b32", "v_mov_b16", "v_swap_b32", "s_mov_b32", "s_mov_b64"})
 _MEMORY = re.compile(r"(?:s_(?:buffer_)?|ds_|buffer_|global_|flat_|scratch_)(load|store|atomic)_")
 _NONE = Modifiers()
 
@@ -69,9 +65,6 @@ def marking(held: Instruction, number: int, step: Step) -> Step:
                 marks.put(m, kind, register, found, lanes)
 
     return memory
-
-
-Carry = Callable[[State, Defined], list[tuple[str, int, Array, Any]]]
 
 
 def _carry(held: Instruction, name: str, number: int) -> Carry | None:
@@ -117,7 +110,7 @@ def _part(entry: Op, operation: Operation, number: int) -> Carry:
     texts, modifiers = split(operation)
     written, sources = operands_of(entry, texts)
     if entry.name.startswith("s_"):
-        return _scalar(entry, written, sources, number)
+        return scalar_marks(entry, written, sources, number)
     name = ", ".join(source.text for source in sources if source.text)
     if entry.name in CROSS_LANE and not entry.name.startswith("v_mbcnt"):
         combine = _lanes_moved(entry, written, sources, modifiers)
@@ -145,7 +138,7 @@ def _part(entry: Op, operation: Operation, number: int) -> Carry:
             return found
 
     moved = source_lanes(modifiers) if has_dpp(modifiers) else None
-    copies, upwards = entry.name in _COPIES, _UPWARDS.fullmatch(entry.name) is not None
+    copies, upwards = entry.name in COPIES, UPWARDS.fullmatch(entry.name) is not None
 
     def lower(m: State, marks: Defined) -> Array:
         found = CLEAN
@@ -205,79 +198,6 @@ def _lanes_moved(
         return np.asarray(entry.apply(*values, **named))
 
     return combine
-
-
-def _scalar(entry: Op, written: Sequence[Operand], sources: Sequence[Operand], number: int) -> Carry:
-    bitwise = _BITWISE.fullmatch(entry.name) is not None
-    name = ", ".join(source.text for source in sources if source.text)
-    words = max((operand.count for operand in written if operand.kind == "s"), default=1)
-    absorbing = {"and": (False, False), "or": (True, True), "and_not1": (False, True), "or_not1": (True, False)}
-    match = re.fullmatch(r"s_(and|or|and_not1|or_not1)(_saveexec|_wrexec)?_b(32|64)", entry.name)
-    absorbs = absorbing[match[1]] if match else None
-    upwards = _UPWARDS.fullmatch(entry.name) is not None
-
-    def bits(m: State, operand: Operand, word: int) -> Array:
-        """Bits that a scalar operand holds, bool (waves, 32) or (1, 32)."""
-        if operand.kind == "s" and operand.register != NULL:
-            return m.mask_of(operand.register + (word if operand.count > 1 else 0))
-        value = int(operand.value) if operand.kind == "number" else 0
-        return np.array([[bool(value >> 32 * word + lane & 1) for lane in range(LANES)]])
-
-    def one(m: State, marks: Defined, operand: Operand, kind: str, word: int) -> Array:
-        if kind == "scc" or operand.kind == "scc":
-            return marks.value(m, "s", SCC)
-        if operand.kind != "s" or operand.register in (NULL, EXEC, EXEC + 1):
-            return CLEAN
-        return marks.of(m, "s", operand.register + (word if operand.count > 1 else 0))
-
-    def combined(m: State, marks: Defined, word: int) -> Array:
-        parts = [one(m, marks, s, k, word) for s, k in zip(sources, entry.src, strict=True) if k != "exec"]
-        if entry.name.startswith("s_cselect"):
-            scc = m.scc if m.selected is None else m.scc[m.selected]
-            return np.maximum(np.where(scc[:, None], parts[0], parts[1]), parts[2])
-        found = CLEAN
-        for part in parts:
-            found = np.maximum(found, part)
-        if absorbs is not None and found.any():
-            # A bit that decides alone needs no other: 0 of an AND, 1 of an OR.
-            operands = [s for s, k in zip(sources, entry.src, strict=True) if k != "exec"]
-            operands += [Operand("s", EXEC, operands[0].count)] if len(operands) == 1 else []
-            parts += [CLEAN] if len(parts) == 1 else []
-            for operand, part, decides in zip(operands, parts, absorbs, strict=False):
-                found = np.where((bits(m, operand, word) == decides) & (part == 0), np.uint32(0), found)
-        if entry.reads_dst:
-            found = np.maximum(found, one(m, marks, written[0], "b32", word))
-        return found
-
-    def carry(m: State, marks: Defined) -> list[tuple[str, int, Array, Any]]:
-        found = [combined(m, marks, word) for word in range(words)]
-        if not any(part.any() for part in found):
-            every = CLEAN
-        else:
-            if entry.name not in _COPIES:
-                found = [marks.read_by(part, number, name) for part in found]
-            every = found[0].max(axis=1, keepdims=True)
-            for part in found[1:]:
-                every = np.maximum(every, part.max(axis=1, keepdims=True))
-        results: list[tuple[str, int, Array, Any]] = []
-        for operand, kind in zip(written, entry.dst, strict=True):
-            if kind == "scc":
-                results.append(("s", SCC, every, None))
-            elif kind == "exec" or operand.register == EXEC:
-                marks.matters(m, number, found[0], None, name)
-                if kind != "exec":
-                    continue
-            elif operand.register != NULL:
-                if "saveexec" in entry.name:
-                    found_here = [CLEAN] * words
-                else:
-                    found_here = found if bitwise or absorbs is not None else [every] * words
-                    if upwards:
-                        found_here = [found[0].max(axis=1, keepdims=True), every]
-                results += [("s", operand.register + n, found_here[n], None) for n in range(operand.count)]
-        return results
-
-    return carry
 
 
 def _matrix(held: Instruction, number: int) -> Carry:

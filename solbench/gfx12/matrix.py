@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from solbench.gfx12.access import Reader, block_reader, block_writer
+from solbench.gfx12.access import Reader, block_reader
 from solbench.gfx12.integers import Array
 from solbench.gfx12.narrow import BF8, FP8
 from solbench.gfx12.operands import Modifiers, Operand, Unreadable, parse, split
+from solbench.gfx12.results import block_writer
 from solbench.gfx12.state import State, Step, Unsupported
 from solbench.gfx12.uses import uses
 from solbench.gfx12.wmma import WMMA

@@ -15,7 +15,7 @@ import numpy as np
 
 from solbench.gfx12.integers import Array
 from solbench.gfx12.marks import CLEAN
-from solbench.gfx12.state import LANES, State
+from solbench.gfx12.state import LANES, State, Unsupported
 
 if TYPE_CHECKING:
     from solbench.gfx12.program import Instruction
@@ -165,9 +165,8 @@ def _take(region: Region, at: Array, size: int) -> Array:
         return region.by_size[1].take(at)
     if not (at & (size - 1)).any():
         return region.by_size[size].take(at >> (size >> 1))
-    step = at if type(region) is not Scratch else None
-    if step is None:
-        raise NotImplementedError("scratch words that lie across two words")
+    if type(region) is Scratch:
+        raise Unsupported("a scratch access that lies across two words")
     together = np.stack([region.by_size[1].take(at + byte) for byte in range(size)], -1)
     return together.view(np.uint16 if size == 2 else np.uint32)[..., 0]
 
@@ -227,6 +226,8 @@ def _put(region: Region, at: Array, mask: Mask, size: int, word: Array) -> None:
     if size == 1 or not (at & (size - 1)).any():
         _assign(region.by_size[size], at >> (size >> 1), mask, word)
         return
+    if type(region) is Scratch:
+        raise Unsupported("a scratch access that lies across two words")
     split = np.ascontiguousarray(word).view(np.uint8).reshape(*at.shape, size)
     for byte in range(size):
         _assign(region.by_size[1], at + byte, mask, split[..., byte])

@@ -109,9 +109,10 @@ def load(code: bytes, text: str | None, kernel: str, where: str) -> Program:
     if found.disagreements():
         raise InputError(where, f"kernel {kernel!r}: {found.disagreements()[0]}")
     symbols = elf.symbols(held.sections, where)
-    listing = text if text is not None else disassembly.text(code, where)
+    functions = _functions(held, symbols, kernel)
+    listing = text if text is not None else disassembly.text(code, functions.keys() | held.kernels.keys(), where)
     instructions: list[Instruction] = []
-    for name, (address, size) in sorted(_functions(held, symbols, kernel).items(), key=lambda item: item[1]):
+    for name, (address, size) in sorted(functions.items(), key=lambda item: item[1]):
         if size > kernels.MAX_CODE_BYTES:
             raise InputError(where, f"{size} bytes of code in {name!r}, more than {kernels.MAX_CODE_BYTES}")
         body = elf.loaded(held.sections, address, size, where)
@@ -161,7 +162,10 @@ def _instructions(
         while number in function.aligned and code[place].name == "s_nop" != written.mnemonic:
             place += 1
         at = code[place]
-        target = None if at.branch is None else address + at.offset + at.size + at.branch
+        branch = at.branch
+        if at.name == "s_call_b64":
+            branch = int.from_bytes(body[at.offset : at.offset + 2], "little", signed=True) * 4
+        target = None if branch is None else address + at.offset + at.size + branch
         literal = body[at.offset + at.size - 4 : at.offset + at.size]
         operations = tuple(_resolved(operation, literal) for operation in written.operations)
         source = outermost.get(written.line - 1, written.source) if written.source else None
@@ -202,7 +206,7 @@ def _labelled(function: assembly.Function, code: tuple[machine_code.Instruction,
     """
     numbers = {held.offset: number for number, held in enumerate(code)}
     instructions = list(function.instructions[: len(code)])
-    labels: dict[str, int] = {}
+    labels = dict(function.labels)
     for number, (written, held) in enumerate(zip(function.instructions, code, strict=False)):
         if held.branch is None or not written.mnemonic.startswith(("s_branch", "s_cbranch")):
             continue

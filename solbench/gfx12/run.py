@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 
+from solbench.errors import UnsupportedError
 from solbench.gfx12 import launch as launching
 from solbench.gfx12 import memory
 from solbench.gfx12.arena import Arena
@@ -26,12 +27,14 @@ from solbench.gfx12.races import Races
 from solbench.gfx12.report import Report
 from solbench.gfx12.schedule import QUANTUM, SPIN_QUANTUM, Budget, Limit, may_spin, run_batch
 from solbench.gfx12.state import LANES, State
+from solbench.gfx12.uses import named_registers
 from solbench.gfx12.waits import Waits
 
 # Waves of a batch, where the caller leaves it open: enough that numpy's cost of a call is small beside the lanes'.
 BATCH_WAVES: Final = 192
 POISON: Final = {"zero": 0, "nan": 0x7FC00BAD, "ones": 0xFFFFFFFF}
-MAX_REGISTERS: Final = 256
+# Of all waves of a batch.
+MAX_SCRATCH_BYTES: Final = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -117,7 +120,7 @@ def _batches(
     held, entry = blocks(program, options.strict_waits, options.uninitialised)
     image = _image(program, arena)
     users = launching.user_registers(program, arena, launch)
-    at_once = options.groups or max(1, BATCH_WAVES // launch.waves)
+    at_once = _at_once(program, launch, options)
     draws = np.random.default_rng(options.seed) if options.order == "permuted" else None
     races = Races(program, launch.groups, launch.waves, _exchanges(program)) if options.races else None
     m: State | None = None
@@ -135,6 +138,16 @@ def _batches(
         m.barriers = Barriers(groups, launch.waves)
         launching.start(program, launch, users, first, m.vectors, m.scalars)
         run_batch(m, program, held, entry, budget, draws, options.seed)
+
+
+def _at_once(program: Program, launch: Launch, options: Options) -> int:
+    """Groups of a batch: as asked, else enough waves, as far as their scratch leaves room."""
+    scratch = max(1, program.kernel.scratch_bytes * launch.waves * LANES)
+    if scratch > MAX_SCRATCH_BYTES:
+        raise UnsupportedError(
+            f"{program.where}: {scratch} bytes of scratch for one group, more than {MAX_SCRATCH_BYTES}"
+        )
+    return options.groups or max(1, min(BATCH_WAVES // launch.waves, MAX_SCRATCH_BYTES // scratch))
 
 
 def _marks(program: Program, m: State, users: list[int]) -> Defined:
@@ -174,7 +187,7 @@ def _state(
     program: Program, launch: Launch, arena: Arena, groups: int, report: Report, image: int, moved: Counter[str]
 ) -> State:
     waves = groups * launch.waves
-    registers = min(MAX_REGISTERS, program.kernel.descriptor.vgpr_steps * 8)
+    registers = max(program.kernel.descriptor.vgpr_steps * 8, named_registers(program))
     lds = program.kernel.lds_bytes + launch.dynamic_lds_bytes
     stride = -(-lds // 16) * 16
     words = -(-program.kernel.scratch_bytes // 16) * 4
@@ -203,3 +216,4 @@ def _fill(m: State, poison: str) -> None:
     m.scratch.by_size[4][...] = value
     m.scc[:] = False
     m.overflow[:] = False
+    m.saturates = False

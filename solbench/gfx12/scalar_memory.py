@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from solbench.gfx12 import memory
-from solbench.gfx12.access import scalar_reader, scalar_writer
+from solbench.gfx12.access import scalar_reader
 from solbench.gfx12.integers import Array
 from solbench.gfx12.operands import NULL, Modifiers, Operand, Unreadable, parse
+from solbench.gfx12.results import scalar_writer
 from solbench.gfx12.state import LANES, State, Step
 
 if TYPE_CHECKING:

@@ -79,6 +79,8 @@ class State:
         registers, waves, _ = self.vectors.shape
         self.waves = self.count = waves
         self.scc = np.zeros(waves, bool)
+        # Whether any wave ever set FP16_OVFL.
+        self.saturates = False
         self.overflow = np.zeros(waves, bool)
         self.lanes = tuple(list(self.vectors.view(kind)) for kind in _DTYPES32)
         self.halves = tuple(

@@ -10,13 +10,13 @@ from solbench.code.assembly import Operation
 from solbench.gfx12.arithmetic import name_of
 from solbench.gfx12.operands import EXEC, NULL, VCC, Operand, Unreadable, parse, split
 from solbench.gfx12.ops import OPS
-from solbench.gfx12.program import Instruction
+from solbench.gfx12.program import Instruction, Program
 
 # Instructions outside of the table whose first operand is a result.
 _RESULT_FIRST = (
     "s_load_", "s_buffer_load_", "buffer_load_", "global_load_", "flat_load_", "scratch_load_", "ds_load_",
-    "ds_bpermute", "ds_permute", "ds_swizzle", "v_wmma_", "v_swmmac_", "s_getpc_b64", "s_swappc_b64", "s_getreg_b32",
-    "v_movrels",
+    "ds_bpermute", "ds_permute", "ds_swizzle", "v_wmma_", "v_swmmac_", "s_getpc_b64", "s_swappc_b64", "s_call_b64",
+    "s_getreg_b32", "v_movrels",
 )  # fmt: skip
 
 
@@ -88,3 +88,14 @@ def _registers(operands: Iterable[Operand]) -> list[tuple[str, int]]:
         for n in range(operand.count)
         if not (operand.kind == "s" and operand.register + n in (EXEC, EXEC + 1))
     ]
+
+
+def named_registers(program: Program) -> int:
+    """Vector registers up to the highest that any instruction names."""
+    if "registers" not in program.compiled:
+        named = (
+            n for held in program.instructions for kind, n in (*uses(held).reads, *uses(held).writes) if kind == "v"
+        )
+        program.compiled["registers"] = max(named, default=0) + 1
+    count: int = program.compiled["registers"]
+    return count

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from solbench.gfx12 import memory
-from solbench.gfx12.access import Writer, vector_reader, vector_writer
+from solbench.gfx12.access import vector_reader
 from solbench.gfx12.addresses import Parts, buffer_parts, flat_parts, global_parts, scratch_parts
 from solbench.gfx12.atomics import ATOMICS
 from solbench.gfx12.integers import Array
 from solbench.gfx12.operands import Modifiers, Operand, Unreadable, parse
+from solbench.gfx12.results import Writer, vector_writer
 from solbench.gfx12.state import State, Step, Unsupported
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 
 from solbench.errors import InputError
 
@@ -36,8 +37,7 @@ def evaluate(text: str | Number, names: Mapping[str, Number], where: str) -> Num
     if not isinstance(text, str) or len(text) > MAX_LENGTH:
         raise InputError(where, f"an expression is a number or a string of at most {MAX_LENGTH} characters")
     try:
-        tree = ast.parse(text, mode="eval")
-        value = _evaluate(tree.body, names)
+        value = _evaluate(_parsed(text).body, names)
     except SyntaxError:
         raise InputError(where, f"{text!r} is not an expression") from None
     except (ZeroDivisionError, OverflowError, TypeError, ValueError, RecursionError, MemoryError) as error:
@@ -55,12 +55,18 @@ def evaluate_int(text: str | Number, names: Mapping[str, Number], where: str) ->
     return int(value)
 
 
+@lru_cache(maxsize=4096)
+def _parsed(text: str) -> ast.Expression:
+    """The same few expressions stand in all workloads of a problem."""
+    return ast.parse(text, mode="eval")
+
+
 def names_in(text: str | Number, where: str) -> frozenset[str]:
     """Names of axes that ``text`` uses."""
     if not isinstance(text, str):
         return frozenset()
     try:
-        tree = ast.parse(text, mode="eval")
+        tree = _parsed(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise InputError(where, f"{text!r} is not an expression") from None
     called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import Field, SerializerFunctionWrapHandler, StringConstraints, model_serializer, model_validator
 
+from solbench.model.emulation import Emulation
 from solbench.model.record import DIGEST, NAME, Value
 
 SCHEMA: Final = "solbench.trace.v1"
@@ -144,7 +145,8 @@ class Timing(Value):
 class Trace(Value):
     """One (solution, workload, target). Timing exists only beside PASSED: no time without a verdict.
 
-    ``card``: UUID of the card that it was taken on, which the header of its measurement set describes.
+    ``card``: UUID of the card that it was taken on, which the header of its measurement set describes. ``emulation``:
+    how the verdict came about on the emulated card, which gives no times.
     """
 
     schema_: Literal["solbench.trace.v1"] = Field(SCHEMA, alias="schema")
@@ -161,11 +163,13 @@ class Trace(Value):
     correctness: Correctness | None = None
     timing: Timing | None = None
     card: str | None = Field(None, min_length=1)
+    emulation: Emulation | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """Like every record's; a trace of a target without cards does not speak of one."""
+        """Like every record's; a trace of a target without cards does not speak of one, nor others of emulation."""
         value = super().as_dict()
-        return value if self.card is not None else {name: value[name] for name in value if name != "card"}
+        unsaid = {name for name in ("card", "emulation") if value[name] is None}
+        return {name: value[name] for name in value if name not in unsaid}
 
     @model_validator(mode="after")
     def _presence(self) -> Self:
@@ -177,6 +181,8 @@ class Trace(Value):
             raise ValueError("timing: a time stands only beside PASSED")
         if self.status not in (Status.PASSED, Status.INCORRECT_NUMERICAL) and self.correctness is not None:
             raise ValueError(f"correctness: not beside {self.status}")
+        if self.emulation is not None and self.timing is not None:
+            raise ValueError("timing: an emulated verdict has no time")
         if self.status is not Status.PASSED and not self.reason:
             raise ValueError("reason: says why it did not pass")
         return self

@@ -85,13 +85,13 @@ class Contents:
                 raise ChangedError(0, "changed while it was verified")
         return data
 
-    def parse(self, digest: str, data: bytes) -> tuple[Any, str | None]:
+    def parse(self, digest: str, data: bytes) -> tuple[Any, bytes | None]:
         """The value of canonical bytes, and what :func:`solbench.canonical.read` knows of it."""
-        value, text = canonical.read(data, digest)
+        value, again = canonical.read(data, digest)
         if self._parsed_bytes + len(data) <= _PARSED_BYTES:
             self._parsed[digest] = value
             self._parsed_bytes += len(data)
-        return value, text
+        return value, again
 
     def load(self, stage: str, descriptor: Descriptor) -> dict[str, Any]:
         """An artifact that the levels before have found sound."""
@@ -309,7 +309,7 @@ def _artifact(
         contents.forget()
     try:
         data = contents.read(name)
-        value, text = contents.parse(descriptor.digest, data)
+        value, again = contents.parse(descriptor.digest, data)
     except MalformedError as error:
         findings.add("schemas", error.code, name, found=str(error).partition(": ")[2])
         return None
@@ -331,7 +331,7 @@ def _artifact(
     if later is not None and contents.holds(descriptor):
         later.append(descriptor)
         return below if well_formed else None
-    violation = schemas.violation(descriptor.kind, value, data, text)
+    violation = schemas.violation(descriptor.kind, value, data, again)
     if violation is not None:
         findings.add("schemas", violation[0], name, violation[1], violation[2])
     return below if well_formed else None

@@ -145,10 +145,10 @@ SCHEMAS: Final[Mapping[str, str]] = {
 }
 
 
-def violation(kind: str, value: Any, data: bytes, text: str | None = None) -> tuple[str, object, object] | None:
+def violation(kind: str, value: Any, data: bytes, again: bytes | None = None) -> tuple[str, object, object] | None:
     """(code, expected, found) for a parsed artifact that breaks the contract of its kind, or None.
 
-    ``data``: the canonical bytes that ``value`` was parsed from; ``text``: :func:`solbench.canonical.written` of it.
+    ``data``: the canonical bytes that ``value`` was parsed from; ``again``: :func:`solbench.canonical.rewritten` of it.
     """
     if kind in RAW_KINDS:
         return None
@@ -170,14 +170,14 @@ def violation(kind: str, value: Any, data: bytes, text: str | None = None) -> tu
     except (InputError, SolarError) as error:
         return "schema", "the contract of its kind", error
     written["kind"] = kind
-    # Python's writer settles most artifacts at once; the others have whole numbers where the contract has floats, and
-    # for them plain equality will do where there is no truth value that could pass for a number.
+    # What is written the same way settles most artifacts at once; the others have whole numbers where the contract has
+    # floats, and for them plain equality will do where there is no truth value that could pass for a number.
     try:
-        again = canonical.written(written)
-    except ValueError:  # not a number that JSON has
-        again = ""
-    if again != text:
-        truths = any(word in data for word in (b"true", b"false")) or "true" in again or "false" in again
+        ours = canonical.rewritten(written)
+    except TypeError:  # not a value that JSON has
+        ours = b""
+    if ours != again:
+        truths = any(word in text for word in (b"true", b"false") for text in (data, ours))
         if not (same(written, value) if truths else written == value):
             return "schema", "every field as its contract writes it", "defaults left out, or values of other types"
     return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from solar.graph import Node, OperatorGraph, Ref, number_text
 from solbench.site import text
@@ -19,8 +19,7 @@ MOST_ARGUMENTS: Final = 24
 DIFFERS: Final = "…"
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """One operation, or one repeated: then what differs among the repeats ends in "…" behind that of the first.
 
     ``number``: as in the drawing. ``storage``: new, a view of which tensor's, or what is written in place.

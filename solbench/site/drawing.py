@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
 from solar.graph import OperatorGraph
 from solbench.site import text
@@ -37,8 +37,7 @@ LINE_PX: Final = 15
 BEHIND: Final = 4
 
 
-@dataclass(frozen=True)
-class Words:
+class Words(NamedTuple):
     """A line in a box: ``style`` is ``name``, ``note`` or ``number``; where its base line has its middle or start."""
 
     style: str
@@ -47,8 +46,7 @@ class Words:
     words: str
 
 
-@dataclass(frozen=True)
-class Box:
+class Box(NamedTuple):
     """``kind``: input, output, operation, view or write. ``behind``: corner of a second outline where it is repeated.
 
     ``round``: radius of its corners. The number in it is that of its row in :func:`solbench.site.calls.rows`.
@@ -65,8 +63,7 @@ class Box:
     title: str
 
 
-@dataclass(frozen=True)
-class Wire:
+class Wire(NamedTuple):
     """``path``, ``head``: the d of an SVG path; ``label``: which results of the source, or ""; ``side`` of the head."""
 
     path: str

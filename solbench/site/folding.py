@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from solar.graph import Node, OperatorGraph, Ref
 
@@ -20,8 +20,7 @@ LONGEST_BODY: Final = 100
 WRITTEN: Final = -1
 
 
-@dataclass(frozen=True)
-class Link:
+class Link(NamedTuple):
     """A tensor on its way from one vertex to another; ``slot``: which of the source's results, or :data:`WRITTEN`."""
 
     source: int

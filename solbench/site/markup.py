@@ -7,11 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
 
 from solbench.site import text
 from solbench.site.cells import Cell, Ref
+
+if TYPE_CHECKING:
+    from solbench.site.calls import Row
+    from solbench.site.drawing import Drawing
 
 # A longer text in a column of numbers is words, and is set as such.
 LONGEST_NUMBER = 20
@@ -61,6 +66,39 @@ def highlighted(tokens: Iterable[tuple[str, str]]) -> Markup:
     return Markup(f'<pre class="code" tabindex="0"><code>{"".join(pieces)}</code></pre>')
 
 
+def boxes(drawing: Drawing) -> Markup:
+    """The boxes of an operator graph as SVG, and what is written beside the heads of its wires."""
+    lines: list[str] = []
+    for box in drawing.boxes:
+        lines.append(f'<g class="box {_safe(box.kind)}"><title>{_safe(box.title)}</title>')
+        size = f'width="{box.width}" height="{box.height}" rx="{box.round}"/>'
+        corners = [box.behind] if box.behind else []
+        lines += [f'<rect x="{x}" y="{y}" {size}' for x, y in (*corners, (box.x, box.y))]
+        for line in box.lines:
+            lines.append(f'<text class="{line.style}" x="{line.x}" y="{line.y}">{_safe(line.words)}</text>')
+        lines.append("</g>")
+    for wire in drawing.wires:
+        if wire.label:
+            lines.append(f'<text class="slot {wire.side}" x="{wire.x}" y="{wire.y}">{_safe(wire.label)}</text>')
+    return Markup("".join(f"{line}\n" for line in lines))
+
+
+def operations(rows: Iterable[Row]) -> Markup:
+    """The operations of an operator graph as rows of a table."""
+    return Markup("".join(map(_operation, rows)))
+
+
+def _operation(row: Row) -> str:
+    op, times = _safe(row.op), f" {_safe(row.times)}" if row.times else ""
+    cells = (
+        f'<td class="num">{_safe(row.number)}</td><th scope="row"><code>{op}</code>{times}</th>',
+        f'<td class="wide">{_safe(row.reads)}</td><td class="words">{_safe(row.constants)}</td>',
+        f'<td class="words">{_safe(row.writes)}</td><td class="wide">{_safe(row.types)}</td>',
+        f'<td class="words">{_safe(row.storage)}</td>',
+    )
+    return f"<tr>{''.join(cells)}</tr>\n"
+
+
 # Addresses, digests and states come again and again.
 @lru_cache(maxsize=1 << 14, typed=True)
 def _safe(words: str) -> str:
@@ -68,4 +106,7 @@ def _safe(words: str) -> str:
 
 
 # What the templates know them by.
-PIECES = {"value": value, "td": td, "word": word, "copy": copy, "digest": digest, "highlighted": highlighted}
+PIECES = {
+    "value": value, "td": td, "word": word, "copy": copy, "digest": digest, "highlighted": highlighted,
+    "boxes": boxes, "operations_of": operations,
+}  # fmt: skip

@@ -33,7 +33,7 @@ from solbench.site.records import (
     Unread,
     WorkloadRecords,
 )
-from solbench.store import Descriptor, Index, Store, decode, index_bytes, without_kind
+from solbench.store import Descriptor, Index, Store, decoded, index_bytes, without_kind
 
 # What was canonical to other code need not be so to this.
 _CODE: Final = code_digest([Path(canonical.__file__)], ())
@@ -42,7 +42,8 @@ _CODE: Final = code_digest([Path(canonical.__file__)], ())
 def load(store: Store, memo: Memo | None = None) -> Book:
     """Read the release below ``store``; :class:`IntegrityError` names the first object that is missing or too many.
 
-    ``memo``: where it is kept which objects were found canonical before; their hashes are checked every time.
+    ``memo``: where it is kept which objects were found canonical before, and plain (:func:`solbench.store.decoded`);
+    their hashes are checked every time.
     """
     descriptor = store.index("release").get("release")
     if descriptor is None:
@@ -52,8 +53,9 @@ def load(store: Store, memo: Memo | None = None) -> Book:
     )
     accepted = _accepted(memo, release.value.name)
     listed = sorted(release.value.sections.items())
-    stages = {stage: _section(store, stage, reference, accepted) for stage, reference in listed}
-    reader = _Reader(store, stages, accepted)
+    plain: set[str] = set()
+    stages = {stage: _section(store, stage, reference, accepted, plain) for stage, reference in listed}
+    reader = _Reader(store, stages, accepted, plain)
     reader.read_now |= {reference.digest for _, reference in listed}
     problems = _problems(reader)
     targets = _targets(reader, release.value.targets)
@@ -68,8 +70,8 @@ def load(store: Store, memo: Memo | None = None) -> Book:
     book = Book(release, problems, targets, traces, kernels, sections, stage_of, frozenset(reader.read_now))
     _agree(book)
     reader.require_all_used()
-    if memo is not None and not reader.read_now <= reader.accepted:
-        memo.put(_place(release.value.name), {"code": _CODE, "digests": sorted(reader.read_now)})
+    if memo is not None and not plain <= accepted:
+        memo.put(_place(release.value.name), {"code": _CODE, "digests": sorted(plain)})
     return book
 
 
@@ -85,11 +87,12 @@ def _place(release: str) -> str:
 class _Reader:
     """Hands out the entries of the sections and remembers which were never asked for."""
 
-    def __init__(self, store: Store, stages: Mapping[str, Index], accepted: frozenset[str]) -> None:
+    def __init__(self, store: Store, stages: Mapping[str, Index], accepted: frozenset[str], plain: set[str]) -> None:
         self.store = store
         self.stages = stages
         self.used: set[tuple[str, str]] = set()
         self.accepted = accepted
+        self.plain = plain
         self.read_now: set[str] = set()
 
     def names(self, stage: str, kind: str) -> list[str]:
@@ -105,8 +108,7 @@ class _Reader:
         entry = self.descriptor(stage, name)
         if entry is None:
             raise IntegrityError(f"{stage}: no artifact {name!r}")
-        data = self.store.read(stage, entry)
-        value = canonical.loads_again(data) if entry.digest in self.accepted else decode(data, entry)
+        value = _value(self.store.read(stage, entry), entry, self.accepted, self.plain)
         self.read_now.add(entry.digest)
         return Record(name, entry, without_kind(value))
 
@@ -119,10 +121,20 @@ class _Reader:
                     )
 
 
-def _section(store: Store, stage: str, reference: Any, accepted: frozenset[str]) -> Index:
+def _value(data: bytes, entry: Descriptor, accepted: frozenset[str], plain: set[str]) -> dict[str, Any]:
+    """The artifact ``data``, whose hash was checked; where it need not be checked again next time, ``plain`` has it."""
+    if entry.digest in accepted:
+        plain.add(entry.digest)
+        return dict(canonical.loads_plain(data))
+    value, is_plain = decoded(data, entry)
+    if is_plain:
+        plain.add(entry.digest)
+    return value
+
+
+def _section(store: Store, stage: str, reference: Any, accepted: frozenset[str], plain: set[str]) -> Index:
     descriptor = Descriptor(reference.kind, reference.digest, reference.size)
-    data = store.read("release", descriptor)
-    value = canonical.loads_again(data) if descriptor.digest in accepted else decode(data, descriptor)
+    value = _value(store.read("release", descriptor), descriptor, accepted, plain)
     section = Section.load(without_kind(value), f"section {stage}")
     if section.stage != stage:
         raise IntegrityError(f"section {stage}: says it is of stage {section.stage!r}")

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from solbench.code import hip
-from solbench.code.hip import HipCode, compile_hip, kernel_names
+from solbench.code.hip import compile_hip, kernel_names
+from solbench.code.hip_code import HipCode
 from solbench.device import codeobject, elf
 from solbench.evaluate import compilers
 from solbench.evaluate.build import BuildFailure, build_library

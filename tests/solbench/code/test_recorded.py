@@ -12,7 +12,7 @@ import pytest
 
 from solbench import canonical
 from solbench.code import recorded
-from solbench.code.hip import HipCode, HipUnit
+from solbench.code.hip_code import HipCode, HipUnit
 from solbench.code.recorded import MANIFEST, CodeSet, load, record, rederive
 from solbench.corpus.load import load_problem
 from solbench.errors import InputError, IntegrityError, UnsupportedError

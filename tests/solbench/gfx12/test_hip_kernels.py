@@ -14,7 +14,8 @@ import torch
 from solbench.code.hip import compile_hip
 from solbench.errors import UnsupportedError
 from solbench.evaluate.build import BuildFailure
-from solbench.gfx12.hip_launch import HipHost, host_library
+from solbench.gfx12.hip_launch import HipHost
+from solbench.gfx12.hip_library import host_library
 from solbench.gfx12.run import Options
 from solbench.model.solution import Solution
 from tests.solbench.code.test_hip import needs_compiler

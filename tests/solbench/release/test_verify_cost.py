@@ -11,6 +11,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 from forging import packed, sealed
 from test_mutations import members_of
@@ -50,7 +51,7 @@ def test_every_artifact_is_parsed_and_held_against_its_contract_once(
 
         monkeypatch.setattr(owner, name, counted)
 
-    for owner, name in ((json, "loads"), (canonical, "read"), (schemas, "violation")):
+    for owner, name in ((json, "loads"), (orjson, "loads"), (canonical, "read"), (schemas, "violation")):
         counting(owner, name)
     result = verify(folder)
     assert result.exit_code == 0
