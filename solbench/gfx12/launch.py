@@ -84,7 +84,8 @@ def check(program: Program, launch: Launch) -> None:
 
 def arguments(program: Program, launch: Launch) -> Array:
     """The kernel's argument segment, hidden arguments filled in; uint8."""
-    held = bytearray(max(16, program.kernel.arguments_bytes))
+    # Whole blocks of 64 bytes: the compiler widens scalar loads past the last argument, up to an alignment.
+    held = bytearray(-(-max(1, program.kernel.arguments_bytes) // 64) * 64)
     held[: len(launch.arguments)] = launch.arguments
     values = {
         "hidden_grid_dims": 3 if launch.grid[2] > 1 else 2 if launch.grid[1] > 1 else 1,
