@@ -85,7 +85,7 @@ def launching(options: Options | None = None, *, configuration: str | None = Non
             mock.patch.multiple(torch.cuda, **torch_answers(card)),
             mock.patch.object(torch.Tensor, "data_ptr", pointer),
             mock.patch.object(Autotuner, "run", _tune),
-            _on_host(launches.storages),
+            _on_host(launches),
         ):
             yield launches
     finally:
@@ -218,7 +218,7 @@ def _tune(self: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 @contextlib.contextmanager
-def _on_host(storages: Storages) -> Iterator[None]:
+def _on_host(launches: Launches) -> Iterator[None]:
     """Whatever device host code names for a tensor, it is the host; a tensor says that it is on a card. What
     ``torch.empty`` and its like give counts as unwritten until host code or a kernel writes to it."""
     import torch
@@ -247,14 +247,14 @@ def _on_host(storages: Storages) -> Iterator[None]:
             if func is torch.Tensor.to:
                 args = tuple("cpu" if is_device(value) else value for value in args)
             if args and isinstance(args[0], torch.Tensor) and writes(getattr(func, "__name__", "")):
-                storages.written(args[0])
+                launches.storages.written(args[0])
             outs = named.get("out")
             for out in outs if isinstance(outs, (tuple, list)) else [outs]:
                 if isinstance(out, torch.Tensor):
-                    storages.written(out)
+                    launches.storages.written(out)
             result = func(*args, **named)
             if func in new:
-                storages.unwritten(result)
+                launches.storages.unwritten(result)
             return result
 
     with OnHost():
