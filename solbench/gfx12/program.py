@@ -24,6 +24,8 @@ from solbench.gfx12 import disassembly
 
 SHT_RELA, SHT_NOBITS = 4, 8
 R_ABS64, R_RELATIVE64 = 3, 13
+# hipLimitStackSize of the runtime, if nobody changes it.
+STACK_BYTES: Final = 1024
 MAX_IMAGE_BYTES: Final = 256 << 20
 # FLOAT_MODE: all four rounding bits 0, denormals of all sizes kept.
 _MODE: Final = 0xF0
@@ -80,6 +82,12 @@ class Program:
     segments: tuple[Segment, ...]
     relocations: tuple[Relocation, ...]
     where: str
+
+    @property
+    def scratch_bytes(self) -> int:
+        """Of a lane: what the code object says, and where the stack may grow no less than the runtime gives."""
+        fixed = self.kernel.scratch_bytes
+        return max(fixed, STACK_BYTES) if self.kernel.descriptor.dynamic_stack else fixed
 
     @cached_property
     def numbers(self) -> Mapping[int, int]:

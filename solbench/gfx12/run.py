@@ -142,7 +142,7 @@ def _batches(
 
 def _at_once(program: Program, launch: Launch, options: Options) -> int:
     """Groups of a batch: as asked, else enough waves, as far as their scratch leaves room."""
-    scratch = max(1, program.kernel.scratch_bytes * launch.waves * LANES)
+    scratch = max(1, program.scratch_bytes * launch.waves * LANES)
     if scratch > MAX_SCRATCH_BYTES:
         raise UnsupportedError(
             f"{program.where}: {scratch} bytes of scratch for one group, more than {MAX_SCRATCH_BYTES}"
@@ -190,7 +190,7 @@ def _state(
     registers = max(program.kernel.descriptor.vgpr_steps * 8, named_registers(program))
     lds = program.kernel.lds_bytes + launch.dynamic_lds_bytes
     stride = -(-lds // 16) * 16
-    words = -(-program.kernel.scratch_bytes // 16) * 4
+    words = -(-program.scratch_bytes // 16) * 4
     return State(
         np.empty((registers, waves, LANES), np.uint32),
         np.empty((128, waves), np.uint32),
