@@ -23,12 +23,11 @@ from solbench.evaluate.timing import Floor
 from solbench.evaluate.turns import CheckFailure, OverLimit, Side, merge
 from solbench.evaluate.verdict import check_workload
 from solbench.evaluate.workers import Tampering, Worker, WorkerFailure
-from solbench.model.emulation import EmulatedInstance, Emulation, Executed, Way
+from solbench.model.emulation import TARGET, EmulatedInstance, Emulation, Executed, Way
 from solbench.model.solution import Solution
 from solbench.model.trace import MAX_LOG_CHARS, CheckResult, Correctness, Status, Trace
 from solbench.model.workload import Workload
 
-TARGET: Final = "gfx1200"
 LABEL: Final = "functional emulation of gfx1200 code, not run on the card: a verdict, no time"
 # Elements of all inputs and outputs at which every order is tried.
 SMALL_ELEMENTS: Final = 1 << 16

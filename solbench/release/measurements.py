@@ -52,7 +52,7 @@ class Added:
 
 
 def measurement_sets(folder: Path) -> list[Recorded]:
-    """Every set below ``measurements/``, by path."""
+    """Every set below ``measurements/``, by path; verdicts have no times, and are sets of another kind."""
     places: tuple[tuple[str, Origin], ...] = (
         ("*", "own"), ("*/imported", "imported"), ("*/reproductions", "reproductions"),
     )  # fmt: skip
@@ -60,6 +60,7 @@ def measurement_sets(folder: Path) -> list[Recorded]:
         Recorded(path, path.relative_to(folder).parts[0], origin)
         for place, origin in places
         for path in folder.glob(f"{place}/*.jsonl")
+        if path.relative_to(folder).parts[0] != "verdicts"
     )
 
 
