@@ -7,6 +7,7 @@ names, (waves, 32) or (waves, 1) in vector instructions and (waves,) in scalar o
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ _DTYPES: dict[str, Any] = {
 }  # fmt: skip
 
 
+@lru_cache
 def width(kind: str) -> int:
     """Bits of one element of a type."""
     return int("".join(c for c in kind.removeprefix("2x") if c.isdigit()) or 32)

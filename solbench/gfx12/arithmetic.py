@@ -90,7 +90,7 @@ def _half(entry: Op, operation: Operation) -> tuple[Compute, Writer]:
     compute = _call(apply, readers)
     if "saturate" in entry.options:
         compute = lambda m: apply(*[read(m) for read in readers], saturate=m.saturate)  # noqa: E731
-    floating = entry.dst[0].removeprefix("2x").startswith("f")
+    floating = len(entry.dst) == 1 and entry.dst[0].removeprefix("2x").startswith("f")
     scale = next((by for (name, text), by in _OUTPUT_SCALE.items() if modifiers.values.get(name) == text), None)
     if scale is not None:
         if not floating:

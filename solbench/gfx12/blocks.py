@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from solbench.code.assembly import Operation
-from solbench.gfx12 import arithmetic, control, lds, matrix, scalar_memory, vector_memory, waits
+from solbench.gfx12 import arithmetic, control, indexed, lds, matrix, scalar_memory, vector_memory, waits
 from solbench.gfx12.marking import deciding, marking
 from solbench.gfx12.operands import Unreadable, split
 from solbench.gfx12.program import Instruction, Program
 from solbench.gfx12.state import State, Step, Unsupported
 from solbench.gfx12.uses import uses
+
+_MAY_STOP = re.compile(
+    r"(buffer|global|scratch|flat|ds)_|s_(load|buffer_load|setreg|getreg|movrel)|v_(cvt|movrel|swaprel)|\w*f16"
+)
 
 
 @dataclass(frozen=True)
@@ -146,14 +151,15 @@ def _built(held: Instruction, name: str, kept: tuple[bool, bool]) -> Step | None
             made = family.build(held, name, texts, modifiers)
             if made is not None:
                 return made
+        made = indexed.build(held, name, texts)
+        if made is not None:
+            return made
     return arithmetic.build(held.operations)
 
 
 def _located(held: Instruction, step: Callable[[State], Any]) -> Callable[[State], Any]:
     """Steps that can stop for a reason that only their operands tell say where; the others are left as they are."""
-    if not held.operations[0].mnemonic.startswith(
-        ("buffer_", "global_", "scratch_", "flat_", "ds_", "s_load", "s_setreg", "s_getreg", "v_cvt", "v_movrel")
-    ):
+    if not any(_MAY_STOP.match(operation.mnemonic) for operation in held.operations):
         return step
 
     @functools.wraps(step)

@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
@@ -22,8 +23,8 @@ _FUNCTION = re.compile(r"[0-9a-f]{16} <([^>]+)>:")
 _LINE = re.compile(r"; (\S.*):(\d{1,9})(?: \(discriminator \d+\))?")
 
 
-def text(code: bytes, where: str) -> str:
-    """All functions of ``code`` in the form of a compiler's text: labels, ``.type``, ``.file`` and ``.loc``.
+def text(code: bytes, functions: Collection[str], where: str) -> str:
+    """These functions of ``code`` in the form of a compiler's text: labels, ``.type``, ``.file`` and ``.loc``.
 
     Branches keep LLVM's distance in words as their operand. :class:`UnsupportedError` where there is no LLVM 22.
     """
@@ -42,7 +43,7 @@ def text(code: bytes, where: str) -> str:
             raise InputError(where, f"llvm-objdump did not end within {TIMEOUT_S:.0f} s") from None
     if said.returncode or len(said.stdout) > MAX_TEXT:
         raise InputError(where, "llvm-objdump does not read it")
-    return _as_compiled(said.stdout.decode("utf-8", "replace"))
+    return _as_compiled(said.stdout.decode("utf-8", "replace"), functions)
 
 
 def _tool() -> str:
@@ -58,13 +59,16 @@ def _tool() -> str:
     )
 
 
-def _as_compiled(printed: str) -> str:
+def _as_compiled(printed: str, functions: Collection[str]) -> str:
     lines: list[str] = []
     files: dict[str, int] = {}
     for line in printed.split("\n"):
         stripped = line.strip()
         if function := _FUNCTION.fullmatch(stripped) or re.fullmatch(r"<([^>]+)>:", stripped):
-            lines += [f"\t.type\t{function[1]},@function", f"{function[1]}:"]
+            if function[1] not in functions:
+                lines.append(f'"{function[1]}":')  # a label within one
+                continue
+            lines += [f'\t.type\t"{function[1]}",@function', f'"{function[1]}":']
         elif source := _LINE.fullmatch(stripped):
             name = source[1].replace("\\", "/").rsplit("/", 1)[-1].replace('"', "")
             if name not in files:

@@ -35,7 +35,10 @@ class HipHost:
 
     def __init__(self, code: HipCode, library: Path, options: Options | None = None) -> None:
         self.launches = Launches(options or Options())
-        self._kernels = _programs(code)
+        self._units = {kernel: unit for unit in code.units for kernel in unit.kernels}
+        if len(self._units) != len(code.kernels):
+            raise UnsupportedError("kernels of one name in two sources of a solution")
+        self._kernels: dict[str, tuple[Program, tuple[kernels.Argument, ...]]] = {}
         self._fault: SolbenchError | None = None
         self._library = ctypes.CDLL(str(library))
         # Kept: the library calls them as long as it is loaded.
@@ -71,15 +74,23 @@ class HipHost:
         if 0 in groups or 0 in threads:
             return _INVALID
         try:
-            if kernel not in self._kernels:
-                raise InputError(kernel, "no such kernel in the code objects")
-            program, places = self._kernels[kernel]
+            program, places = self._loaded(kernel)
             packed = self._packed(places, arguments)
             self.launches.launch(kernel, program, Launch(groups, threads, packed, lds))
         except SolbenchError as fault:
             self._fault = fault
             return _FAILED
         return 0
+
+    def _loaded(self, kernel: str) -> tuple[Program, tuple[kernels.Argument, ...]]:
+        """A kernel of the code objects and its arguments, from its first launch on."""
+        if kernel not in self._units:
+            raise InputError(kernel, "no such kernel in the code objects")
+        if kernel not in self._kernels:
+            unit = self._units[kernel]
+            declared = kernels.read(unit.code, unit.source).kernels[kernel].arguments
+            self._kernels[kernel] = (load(unit.code, unit.assembly, kernel, unit.source), declared)
+        return self._kernels[kernel]
 
     def _packed(self, places: Sequence[kernels.Argument], arguments: Any) -> bytes:
         """Explicit arguments at their places. An aligned word that leads into memory of the host's that is known
@@ -100,15 +111,3 @@ class HipHost:
 
     def _allocate(self, size: int) -> int:
         return self.launches.storages.allocate(size, "hipMalloc") if size else 0
-
-
-def _programs(code: HipCode) -> dict[str, tuple[Program, tuple[kernels.Argument, ...]]]:
-    """Kernels of all code objects by name, with their arguments."""
-    found = {}
-    for unit in code.units:
-        declared = kernels.read(unit.code, unit.source).kernels
-        for name in unit.kernels:
-            found[name] = (load(unit.code, unit.assembly, name, unit.source), declared[name].arguments)
-    if len(found) != len(code.kernels):
-        raise UnsupportedError("kernels of one name in two sources of a solution")
-    return found

@@ -84,7 +84,8 @@ def check(program: Program, launch: Launch) -> None:
 
 def arguments(program: Program, launch: Launch) -> Array:
     """The kernel's argument segment, hidden arguments filled in; uint8."""
-    held = bytearray(max(16, program.kernel.arguments_bytes))
+    # Whole blocks of 64 bytes: the compiler widens scalar loads past the last argument, up to an alignment.
+    held = bytearray(-(-max(1, program.kernel.arguments_bytes) // 64) * 64)
     held[: len(launch.arguments)] = launch.arguments
     values = {
         "hidden_grid_dims": 3 if launch.grid[2] > 1 else 2 if launch.grid[1] > 1 else 1,
@@ -107,7 +108,7 @@ def packet(program: Program, launch: Launch, arguments_at: int) -> Array:
     """The 64 bytes of the dispatch packet; uint8."""
     (gx, gy, gz), (bx, by, bz) = launch.grid, launch.block
     held = struct.pack(
-        "<HHHHHHIIIIIQQQQ", 2, 3, bx, by, bz, 0, gx * bx, gy * by, gz * bz, program.kernel.scratch_bytes,
+        "<HHHHHHIIIIIQQQQ", 2, 3, bx, by, bz, 0, gx * bx, gy * by, gz * bz, program.scratch_bytes,
         program.kernel.lds_bytes + launch.dynamic_lds_bytes, 0, arguments_at, 0, 0,
     )  # fmt: skip
     return np.frombuffer(bytearray(held), np.uint8)
@@ -126,7 +127,7 @@ def user_registers(program: Program, arena: Arena, launch: Launch) -> list[int]:
         elif name == "dispatch packet":
             value = arena.transient("dispatch packet", packet(program, launch, at))
         elif name == "scratch bytes":
-            value = program.kernel.scratch_bytes
+            value = program.scratch_bytes
         found += [value >> 32 * word & 0xFFFFFFFF for word in range(count)]
     return found
 

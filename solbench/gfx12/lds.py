@@ -217,12 +217,20 @@ def swizzle_lanes(text: str) -> Array:
     if match:
         return _named_swizzle(match[1], match[2])
     offset = int(text, 0)
+    if offset >= 0xE000:
+        return _reversed(offset & 31)
     if offset >> 14 == 3:  # rotate within 32 lanes
         return _rotated(offset >> 10 & 1, offset >> 5 & 31, offset & 31)
     if offset >> 15:
         return _LANES & ~3 | np.array([offset >> 2 * (lane & 3) & 3 for lane in range(LANES)])
     and_mask, or_mask, xor_mask = offset & 31, offset >> 5 & 31, offset >> 10 & 31
     return ((_LANES & and_mask) | or_mask) ^ xor_mask
+
+
+def _reversed(keep: int) -> Array:
+    """Bits of the lane in opposite order, but those of ``keep`` (the order of a fast Fourier transform)."""
+    opposite = np.array([int(f"{lane:05b}"[::-1], 2) for lane in range(LANES)])
+    return opposite >> keep.bit_count() | (_LANES & keep)
 
 
 def _rotated(direction: int, by: int, keep: int) -> Array:
@@ -247,4 +255,8 @@ def _named_swizzle(name: str, rest: str) -> Array:
         return _LANES ^ (numbers[0] - 1)
     if name == "BROADCAST":
         return _LANES & ~(numbers[0] - 1) | numbers[1]
+    if name == "ROTATE":
+        return _rotated(numbers[0], numbers[1], 0)
+    if name == "FFT":
+        return _reversed(numbers[0])
     raise Unsupported(f"ds_swizzle_b32 {name}")

@@ -31,7 +31,10 @@ _NONE = Modifiers()
 def marking(held: Instruction, number: int, step: Step) -> Step:
     """The step with its marks; ``number`` is the instruction's in the program."""
     name = name_of(held.operations[0])
-    carry = _carry(held, name, number)
+    try:
+        carry = _carry(held, name, number)
+    except (Unreadable, ValueError, IndexError):
+        return step  # whose step stops the run for the same reason
     if carry is None:
         return step
     if name.startswith(("s_", "v_")) and not _MEMORY.match(name):

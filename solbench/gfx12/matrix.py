@@ -69,7 +69,10 @@ def _keys(held: Instruction) -> tuple[Key, Key] | None:
     if formats is None:
         return None
     texts, _ = split(operation)
-    a, b = parse(texts[1]), parse(texts[2])
+    try:
+        a, b = parse(texts[1]), parse(texts[2])
+    except (Unreadable, IndexError):
+        return None
     return ("a", a.register, formats[0]), ("b", b.register, formats[1])
 
 

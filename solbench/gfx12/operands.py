@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import struct
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
 
 from solbench.code.assembly import Operation
@@ -96,6 +97,7 @@ def _is_modifier(word: str) -> bool:
     return bool(colon) and "[" not in name and name.isidentifier() and not _ONE.fullmatch(name)
 
 
+@lru_cache(maxsize=1 << 14)
 def parse(text: str) -> Operand:
     """One operand; :class:`Unreadable` for what is none."""
     inner, negated, absolute = text.strip(), False, False

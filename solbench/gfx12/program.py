@@ -24,6 +24,8 @@ from solbench.gfx12 import disassembly
 
 SHT_RELA, SHT_NOBITS = 4, 8
 R_ABS64, R_RELATIVE64 = 3, 13
+# hipLimitStackSize of the runtime, if nobody changes it.
+STACK_BYTES: Final = 1024
 MAX_IMAGE_BYTES: Final = 256 << 20
 # FLOAT_MODE: all four rounding bits 0, denormals of all sizes kept.
 _MODE: Final = 0xF0
@@ -81,6 +83,12 @@ class Program:
     relocations: tuple[Relocation, ...]
     where: str
 
+    @property
+    def scratch_bytes(self) -> int:
+        """Of a lane: what the code object says, and where the stack may grow no less than the runtime gives."""
+        fixed = self.kernel.scratch_bytes
+        return max(fixed, STACK_BYTES) if self.kernel.descriptor.dynamic_stack else fixed
+
     @cached_property
     def numbers(self) -> Mapping[int, int]:
         """Address of an instruction to its number."""
@@ -109,9 +117,10 @@ def load(code: bytes, text: str | None, kernel: str, where: str) -> Program:
     if found.disagreements():
         raise InputError(where, f"kernel {kernel!r}: {found.disagreements()[0]}")
     symbols = elf.symbols(held.sections, where)
-    listing = text if text is not None else disassembly.text(code, where)
+    functions = _functions(held, symbols, kernel)
+    listing = text if text is not None else disassembly.text(code, functions.keys() | held.kernels.keys(), where)
     instructions: list[Instruction] = []
-    for name, (address, size) in sorted(_functions(held, symbols, kernel).items(), key=lambda item: item[1]):
+    for name, (address, size) in sorted(functions.items(), key=lambda item: item[1]):
         if size > kernels.MAX_CODE_BYTES:
             raise InputError(where, f"{size} bytes of code in {name!r}, more than {kernels.MAX_CODE_BYTES}")
         body = elf.loaded(held.sections, address, size, where)
@@ -205,7 +214,7 @@ def _labelled(function: assembly.Function, code: tuple[machine_code.Instruction,
     """
     numbers = {held.offset: number for number, held in enumerate(code)}
     instructions = list(function.instructions[: len(code)])
-    labels: dict[str, int] = {}
+    labels = dict(function.labels)
     for number, (written, held) in enumerate(zip(function.instructions, code, strict=False)):
         if held.branch is None or not written.mnemonic.startswith(("s_branch", "s_cbranch")):
             continue

@@ -91,13 +91,6 @@ class Storages:
         """Forget memory of :meth:`allocate`: a pointer to it leads nowhere from now on."""
         self._held = {key: held for key, held in self._held.items() if key[0] != host}
 
-    def bytes_at(self, host: int, size: int, name: str) -> np.ndarray[Any, np.dtype[np.uint8]]:
-        """The bytes of a known storage from ``host`` on; :class:`InputError` where it has fewer."""
-        for held in self._held.values():
-            if held.host <= host and host + size <= held.host + held.size:
-                return held.data[host - held.host :][:size]
-        raise InputError(name, f"{size} bytes at {host:#x} are in no tensor and no memory of the runtime")
-
     def _place(self, host: int, size: int, data: np.ndarray[Any, np.dtype[np.uint8]], owner: Any, name: str) -> int:
         device = self.arena.add(name, data, read_only=host in self._protected, initialised=host not in self._unwritten)
         self._held[host, size] = _Held(name, host, size, device, data, owner)

@@ -65,7 +65,7 @@ amdhsa.kernels:
     .wavefront_size: 32
     .sgpr_count: 100
     .vgpr_count: 256
-    .max_flat_workgroup_size: 32
+    .max_flat_workgroup_size: 256
     .args:
       - {.name: inputs, .offset: 0, .size: 8, .value_kind: global_buffer, .address_space: global}
       - {.name: outputs, .offset: 8, .size: 8, .value_kind: global_buffer, .address_space: global}
@@ -115,16 +115,22 @@ def assemble(text: str) -> bytes:
         return (place / "a.hsaco").read_bytes()
 
 
-def execute(snippets: Sequence[str], rows: Any, options: Options | None = None) -> tuple[Any, Outcome]:
-    """uint32 (snippets, 4, 32) results of uint32 (snippets, 13, 32) inputs: the vectors, then the scalars in a row."""
+def execute(
+    snippets: Sequence[str], rows: Any, options: Options | None = None, memory: Any = None, threads: int = 32
+) -> tuple[Any, Outcome]:
+    """uint32 (snippets, 4, 32) results of uint32 (snippets, 13, 32) inputs: the vectors, then the scalars in a row.
+
+    ``memory`` (uint32, 1024 of them) is what s[8:9] points to. More than 32 threads are for snippets that end the
+    kernel themselves.
+    """
     code = assemble(source(snippets))
     outputs = np.zeros((len(snippets), 4, 32), np.uint32)
     arena = Arena()
-    storages = {"inputs": rows, "outputs": outputs, "memory": np.zeros(1024, np.uint32)}
+    storages = {"inputs": rows, "outputs": outputs, "memory": np.zeros(1024, np.uint32) if memory is None else memory}
     addresses = [arena.add(name, array.reshape(-1).view(np.uint8)) for name, array in storages.items()]
     arguments = np.array(addresses, np.uint64).tobytes()
     program = load(code, None, "forms", "test")
-    outcome = run(program, Launch((1, 1, 1), (32, 1, 1), arguments), arena, options or Options())
+    outcome = run(program, Launch((1, 1, 1), (threads, 1, 1), arguments), arena, options or Options())
     return outputs, outcome
 
 

@@ -46,7 +46,7 @@ SHAPES: dict[str, list[dict[str, int]]] = {
     "silu_and_mul_bf16": [{"M": 5, "D": 600}, {"M": 3, "D": 4096}],
     "14007_kd_loss": [{"N": 3, "C": 5, "H": 9, "W": 11}],
     "dot_product_attention": [{"B": 2, "H": 4, "W": 4}, {"B": 1, "H": 12, "W": 9}],
-    "gpumode_mlp": [{"B": 5, "IN4": 4, "H1": 256, "H2": 128, "H3": 64, "H4": 32, "H5": 16, "H6": 8}],
+    "gpumode_mlp": [{"B": 5, "IN4": 4, "H1": 512, "H2": 256, "H3": 128, "H4": 128, "H5": 64, "H6": 32}],
     "gpumode_softmax_3d": [{"N": 9}],
     "gpumode_transpose": [{"A": 3, "B": 5, "C": 17, "D": 33}],
     "l1n1_square_matmul": [{"M": 64, "K": 64, "N": 64}, {"M": 50, "K": 40, "N": 70}],

@@ -15,6 +15,8 @@ F32, U8, U16, U32, I8, I16, I32, U64, F16 = (
     np.float32, np.uint8, np.uint16, np.uint32, np.int8, np.int16, np.int32, np.uint64, np.float16,
 )  # fmt: skip
 LANES = np.arange(32)
+# Lanes of a Fourier transform that keeps bit 4: the guide's reversed bits shifted by the number of bits kept.
+FFT = [int(f"{lane:05b}"[::-1], 2) >> 1 | (lane & 16) for lane in range(32)]
 # Bytes 0, 4, 8 ... 124 from the end: the words of a row in opposite order.
 OPPOSITE = "v_sub_nc_u32 v30, 0x7c, v254\n"
 DONE = "\ns_wait_dscnt 0x0"
@@ -135,8 +137,14 @@ LDS: Forms = {
         ],
     ),
     "swizzles that repeat or turn": (
-        "ds_swizzle_b32 v20, v10 offset:swizzle(BROADCAST,8,3)\nds_swizzle_b32 v21, v11 offset:0xc0a0" + DONE,
-        lambda r: [r.v(10)[..., (LANES & 24) + 3], r.v(11)[..., (LANES + 5) % 32]],
+        "ds_swizzle_b32 v20, v10 offset:swizzle(BROADCAST,8,3)\nds_swizzle_b32 v21, v11 offset:0xc0a0\n"
+        "ds_swizzle_b32 v22, v12 offset:0xc460\nds_swizzle_b32 v23, v13 offset:0xe010" + DONE,
+        lambda r: [
+            r.v(10)[..., (LANES & 24) + 3],
+            r.v(11)[..., (LANES + 5) % 32],
+            r.v(12)[..., (LANES - 3) % 32],
+            r.v(13)[..., FFT],
+        ],
     ),
     "lanes that are off": (
         "ds_store_b32 v254, v10\ns_mov_b32 exec_lo, 0xffff\nds_store_b32 v254, v11\nds_load_b32 v20, v254\n"

@@ -8,7 +8,7 @@ from typing import Any
 import exact_floats as ef
 import numpy as np
 import pytest
-from assembled import TOOLS, Forms, Registers, differences
+from assembled import TOOLS, Forms, Registers, differences, execute
 
 F16, F32, U32, U64 = np.float16, np.float32, np.uint32, np.uint64
 
@@ -130,8 +130,9 @@ INTEGERS: Forms = {
         lambda r: [word(55), word(0)],
     ),
     "a call": (
-        "s_mov_b32 s34, 0\ns_call_b64 s[32:33], .Lcalled\ns_branch .Lover\n.Lcalled:\ns_mov_b32 s34, s20\n"
-        "s_setpc_b64 s[32:33]\n.Lover:" + out(34),
+        "s_getpc_b64 s[30:31]\n.Lhere:\ns_add_co_u32 s30, s30, .Lcalled-.Lhere\ns_add_co_ci_u32 s31, s31, 0\n"
+        "s_swappc_b64 s[32:33], s[30:31]\ns_branch .Lover\n.Lcalled:\ns_mov_b32 s34, s20\ns_setpc_b64 s[32:33]\n.Lover:"
+        + out(34),
         lambda r: [word(s(r, 20))],
     ),
     "scalar registers by M0": (
@@ -143,6 +144,10 @@ INTEGERS: Forms = {
         "s_mov_b32 m0, 2\nv_movrels_b32 v20, v10\nv_movreld_b32 v19, v11\n"
         "v_movrelsd_b32 v20, v13\ns_mov_b32 m0, 0x10003\nv_movrelsd_2_b32 v22, v12",
         lambda r: [r.v(12), r.v(11), r.v(15), r.v(15)],
+    ),
+    "vector registers exchanged by M0": (
+        "s_mov_b32 m0, 0x20001\nv_swaprel_b32 v20, v20",
+        lambda r: [r.v(20), r.v(22), r.v(21)],
     ),
 }
 
@@ -214,3 +219,24 @@ FLOATS: Forms = {
 @pytest.mark.parametrize("forms", [INTEGERS, FLOATS], ids=["integers", "floats"])
 def test_scalar_forms(forms: Forms) -> None:
     assert not differences(forms)
+
+
+@pytest.mark.skipif(None in TOOLS.values(), reason="llvm-mc-22, ld.lld-22 or llvm-objdump-22 is not installed")
+def test_waves_of_different_m0_index_different_registers() -> None:
+    # Trap register 8 holds the number of the wave in bits 29:25.
+    snippet = (
+        "s_bfe_u32 s30, ttmp8, 0x50019\ns_mov_b32 m0, s30\nv_mov_b32 v30, 100\nv_mov_b32 v31, 101\nv_mov_b32 v32, 102\n"
+        "v_mov_b32 v33, 103\nv_movrels_b32 v34, v30\nglobal_store_b32 v254, v34, s[8:9]\ns_endpgm"
+    )
+    memory = np.zeros(1024, U32)
+    rows = np.zeros((1, 17, 32), U32)
+    _, outcome = execute([snippet], rows, memory=memory, threads=128)
+    assert outcome.clean, outcome
+    assert memory[:128].tolist() == np.repeat([100, 101, 102, 103], 32).tolist()
+
+
+@pytest.mark.skipif(None in TOOLS.values(), reason="llvm-mc-22, ld.lld-22 or llvm-objdump-22 is not installed")
+def test_an_index_past_the_registers_ends_the_run() -> None:
+    _, outcome = execute(["s_movk_i32 m0, 0x1000\nv_movrels_b32 v20, v10"], np.zeros((1, 13, 32), U32))
+    assert outcome.unsupported is not None
+    assert outcome.unsupported[0] == "v_movrels_b32_e32" and "4096" in outcome.unsupported[2]
