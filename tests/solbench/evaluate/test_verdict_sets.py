@@ -158,7 +158,7 @@ def test_a_killed_run_goes_on(
     problem: Problem, run: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "gfx1200.jsonl"
-    judge = verdicts.evaluate_emulated
+    judge: Callable[..., Iterator[Trace]] = vars(verdicts)["evaluate_emulated"]
 
     def killed(problem: Problem, solution: Solution, *args: Any, **options: Any) -> Iterator[Trace]:
         if solution.name == "triton":
