@@ -1,4 +1,5 @@
-"""Random C programs without undefined behaviour: straight-line integer and floating-point code of eight inputs.
+"""Random C programs without undefined behaviour: integer and floating-point code of eight inputs, with loops and
+branches that threads take differently.
 
 The same text is compiled for gfx1200 and for the processor at hand; both must compute the same bits. No expression is
 contracted, and a result that is NaN counts as one number, since payloads are free.
@@ -29,6 +30,8 @@ class _Writer:
         self.random = random.Random(seed)
         self.known = list(INPUTS.items())
         self.lines: list[str] = []
+        self.made = 0
+        self.depth = 0
 
     def operand(self, kind: str, among: tuple[str, ...]) -> str:
         """A value converted to a type, mostly one of the last made."""
@@ -39,9 +42,49 @@ class _Writer:
         return f"(({C_TYPES[kind]}){self.random.choice(found)})"
 
     def keep(self, kind: str, expression: str) -> None:
-        name = f"t{len(self.lines)}"
+        changed = [name for name, known in self.known if known == kind and name[0] == "t"]
+        if self.depth and changed:
+            # Inside of a loop or a branch only what exists outside is changed.
+            self.lines.append(f"{self.random.choice(changed)} = ({C_TYPES[kind]})({expression});")
+            return
+        if self.depth:
+            return
+        name, self.made = f"t{self.made}", self.made + 1
         self.lines.append(f"{C_TYPES[kind]} {name} = ({C_TYPES[kind]})({expression});")
         self.known.append((name, kind))
+
+    def condition(self) -> str:
+        """A comparison of two values."""
+        kind = self.random.choice(("i32", "u32", "f32", "i64"))
+        among = FLOATS if kind in FLOATS else INTEGERS
+        sign = self.random.choice(("<", ">", "==", "!=", "<="))
+        return f"{self.operand(kind, among)} {sign} {self.operand(kind, among)}"
+
+    def flow(self) -> None:
+        """A branch, or a loop of at most 7 passes that may end early, with a few steps inside."""
+        self.depth += 1
+        if self.random.random() < 0.5:
+            self.lines.append(f"if ({self.condition()}) {{")
+            self.steps(3)
+            self.lines.append("} else {")
+            self.steps(2)
+        else:
+            passes = f"p{self.made}_{len(self.lines)}"
+            self.lines.append(
+                f"for (unsigned {passes} = 0; {passes} < ({self.operand('u32', INTEGERS)} & 7); {passes}++) {{"
+            )
+            self.steps(3)
+            self.lines.append(f"if ({self.condition()}) {self.random.choice(('break', 'continue'))};")
+            self.steps(2)
+        self.lines.append("}")
+        self.depth -= 1
+
+    def steps(self, count: int) -> None:
+        for _ in range(count):
+            if self.depth < 3 and self.known[len(INPUTS) :] and self.random.random() < 0.12:
+                self.flow()
+            else:
+                self.step()
 
     def step(self) -> None:
         chosen = self.random.random()
@@ -142,8 +185,7 @@ _FLOAT: tuple[Maker, ...] = (
 def body(seed: int, steps: int) -> str:
     """Statements that read the inputs by their names and write the array ``out`` of 64-bit words at ``i``."""
     writer = _Writer(seed)
-    for _ in range(steps):
-        writer.step()
+    writer.steps(steps)
     lines = list(writer.lines)
     for number, (name, kind) in enumerate(writer.known[-OUTPUTS:]):
         place = f"out[i * {OUTPUTS} + {number}]"
