@@ -1,8 +1,8 @@
 """Time and size of the site: `python benchmarks/site.py [--store STORE] [--workloads N] [--repeat N] [--json]`.
 
 The published release's records are copied, under other problem keys, until there are 1,000 workloads, each with a bound
-on three targets (a target that has none gets another's); times, scores, code, graphs and IR come along. What is made is
-a store for the renderer, not a release that verifies. It lies in a temporary folder, gone at the end.
+on three targets (a target that has none gets another's); times, scores, code, verdicts, graphs and IR come along. What
+is made is a store for the renderer, not a release that verifies. It lies in a temporary folder, gone at the end.
 
 Printed are medians over the repetitions, in seconds, of the whole command in a process of its own:
 
@@ -33,7 +33,7 @@ from solbench.model.release import Release, Section
 from solbench.store import Descriptor, Index, Store
 
 TARGETS = ("cpu", "gfx1200", "sm_90")
-STAGES = ("corpus", "workloads", "graphs", "einsums", "code", "bounds", "timings", "scores")
+STAGES = ("corpus", "workloads", "graphs", "einsums", "code", "verdicts", "bounds", "timings", "scores")
 TEMPLATES = Path(__file__).resolve().parents[1] / "site_templates"
 ALL_S, ONE_S, FIRST_PAGE_BYTES = 10.0, 2.0, 300 << 10
 CHILD = """
@@ -128,8 +128,9 @@ class Copies:
                 score["trace"] = made.as_dict()
             self.put("scores", copy + found.removeprefix(name), score)
         if copy == name:
-            for found in [n for n in self.stages["code"] if n.startswith(f"{name}/")]:
-                self._take("code", found)
+            for stage in ("code", "verdicts"):
+                for found in [n for n in self.stages[stage] if n.startswith(f"{name}/")]:
+                    self._take(stage, found)
 
     def finish(self) -> str:
         """Write indexes, sections and the release; returns its digest."""

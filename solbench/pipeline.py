@@ -133,8 +133,9 @@ def local_stages(published: Mapping[str, Any]) -> dict[str, Any]:
     own = ("store", "measurements", "readiness", "release", "site", "hardware", "machine.json")
 
     def here(path: str) -> str:
-        # Recorded code is no measurement of a machine, and no machine's own.
-        mine = path.partition("/")[0] in own and path not in ("site_templates", "measurements/code")
+        # Recorded code and emulated verdicts are no measurement of a machine, and no machine's own.
+        shared = ("site_templates", "measurements/code", "measurements/verdicts")
+        mine = path.partition("/")[0] in own and path not in shared
         return path.replace("published", "local") if mine else f"../{path}"
 
     stages: dict[str, Any] = {}

@@ -113,6 +113,13 @@ def code(workspace: Workspace, output: StageOutput) -> str:
     return f"{done} of {len(codes)} workloads of {len(found)} candidates compiled, {computed} candidates anew"
 
 
+def verdicts(workspace: Workspace, output: StageOutput) -> str:
+    """Recorded verdicts from the emulated card, of solutions and workloads as they are in this release."""
+    from solbench.evaluate.verdict_section import put
+
+    return str(put(workspace.store, workspace.checkout / "measurements" / "verdicts", output))
+
+
 def bounds(workspace: Workspace, output: StageOutput) -> str:
     """T_SOL of every workload on every target, and the machine models that they were derived for."""
     from solbench.bounds import bound_artifact
@@ -312,6 +319,7 @@ STAGES: dict[str, Writer | Callable[[Workspace], str]] = {
     "graphs": graphs,
     "einsums": einsums,
     "code": code,
+    "verdicts": verdicts,
     "calibrate": calibrate,
     "bounds": bounds,
     "measure": measure,

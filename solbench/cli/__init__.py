@@ -20,6 +20,7 @@ VERBS = {
     "evaluate": "Check and time one solution of a problem on a target.",
     "compile": "Show what a candidate becomes on gfx1200, without the card.",
     "code": "Record HIP code, and derive again what is recorded.",
+    "verdicts": "Record what the emulated gfx1200 says of all candidates; check it again.",
     "analyze": "Derive the bound of a problem, or of a plain PyTorch file, on a target.",
     "measure": "Measure a corpus on this machine into a measurement set.",
     "measurements": "Put measurement sets together.",

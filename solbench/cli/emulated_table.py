@@ -6,12 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from solbench.cli.evaluate_table import seconds
+from solbench.model.emulation import moved_bytes
 
 if TYPE_CHECKING:
     from solbench.corpus.load import Problem
-
-# What is no traffic of tensors: local memory, and what waves load as scalars, arguments most of all.
-_ELSEWHERE = frozenset({"LDS", "scratch", "scalar"})
 
 
 def row(trace: Mapping[str, Any], bound: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -23,8 +21,8 @@ def row(trace: Mapping[str, Any], bound: Mapping[str, Any] | None) -> dict[str, 
         memory = bound["memory"]
         found["t_sol_s"] = bound["t_sol_s"]
         if executed is not None:
-            found["read_ratio"] = _ratio(_outside(executed["loaded_bytes"]), memory["live_read_bytes"])
-            found["written_ratio"] = _ratio(_outside(executed["stored_bytes"]), memory["live_write_bytes"])
+            found["read_ratio"] = _ratio(moved_bytes(executed["loaded_bytes"]), memory["live_read_bytes"])
+            found["written_ratio"] = _ratio(moved_bytes(executed["stored_bytes"]), memory["live_write_bytes"])
             matrix = sum(executed["wmma_operations"].values())
             found["matrix_ratio"] = _ratio(matrix, bound["flops"]) if matrix else None
     return {**trace, **found}
@@ -48,7 +46,7 @@ def table(problem: Problem, solution: str, rows: Sequence[Mapping[str, Any]]) ->
         cells.append((
             one["workload"],
             one["status"],
-            " and ".join("small" if instance["reduced"] else "whole" for instance in ended) or "-",
+            " and ".join(dict.fromkeys("small" if instance["reduced"] else "whole" for instance in ended)) or "-",
             str(sum(len(instance["calls"]) for instance in ended)),
             f"{executed['instructions']:,}" if executed else "-",
             _moved(executed, "loaded_bytes", one["read_ratio"]),
@@ -82,15 +80,11 @@ def _sizes(instances: Sequence[Mapping[str, Any]]) -> list[str]:
 def _moved(executed: Mapping[str, Any] | None, what: str, ratio: float | None) -> str:
     if executed is None:
         return "-"
-    size = _outside(executed[what])
+    size = moved_bytes(executed[what])
     for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1)):
         if size >= factor or unit == "B":
             return f"{size / factor:.3g} {unit}" + (f" ({_times(ratio)})" if ratio is not None else "")
     raise AssertionError
-
-
-def _outside(moved: Mapping[str, int]) -> int:
-    return sum(size for memory, size in moved.items() if memory not in _ELSEWHERE)
 
 
 def _ratio(executed: int, required: int) -> float | None:

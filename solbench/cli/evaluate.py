@@ -168,7 +168,7 @@ def _emulated(target: str, device: str, uuid: str | None) -> bool:
     """Whether the card's code is to be emulated: asked for, or gfx1200 where no such card is here."""
     from solbench.device.card import drivers
     from solbench.errors import UnsupportedError
-    from solbench.evaluate.emulated import TARGET
+    from solbench.model.emulation import TARGET
 
     if device == "emulator" and target != TARGET:
         raise UnsupportedError(f"--device emulator: only {TARGET} is emulated, not {target}")

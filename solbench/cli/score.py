@@ -125,6 +125,31 @@ def status(root: Path, as_json: bool) -> None:
                 click.echo(printable(f"    {condition.name}: {condition.found}"))
 
 
+@score.command()
+@click.option("--store", "root", type=click.Path(path_type=Path), default=Path("store"), show_default=True)
+@click.option("--target", metavar="NAME", required=True, help="Of this target.")
+@click.option(
+    "--at-least",
+    "least_us",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    metavar="US",
+    help="Only workloads whose bound is at least so many microseconds.",
+)
+def headroom(root: Path, target: str, least_us: float) -> None:
+    """Print how near the quickest candidates come to their bounds, a row a problem, as a table in Markdown.
+
+    eager and best candidate are T_SOL / T at the median of the workloads; bandwidth and rate are what the bound counts
+    over the measured time, at the problem's best workload, and their share of the peak.
+    """
+    from solbench.cli import printable
+    from solbench.score.headroom import markdown, rows
+    from solbench.store import Store
+
+    for line in markdown(rows(Store(root), target, least_us * 1e-6)):
+        click.echo(printable(line))
+
+
 def _print_official(one: Official) -> None:
     from solbench.cli import printable
 

@@ -51,7 +51,8 @@ def release_corpus(root: Path, capacity_gib: Mapping[str, int]) -> ReleaseCorpus
                 if decision.name == name:
                     found = generated_workloads(decision, rules.rules[name], template)
                     workloads |= {workload.uuid: workload for workload in found}
-        problems.append(Problem(template.path, template.corpus, template.definition, tuple(workloads.values()), ()))
+        given = tuple(workloads.values())
+        problems.append(Problem(template.path, template.corpus, template.definition, given, template.solutions))
     configurations = tuple(configuration(view, GENERATED) for view in views)
     return ReleaseCorpus(tuple(sorted(problems, key=lambda problem: problem.key)), configurations)
 

@@ -17,10 +17,11 @@ from typing import Any
 
 from solbench import canonical
 from solbench.corpus.document import read_yaml
-from solbench.corpus.load import load_definition
+from solbench.corpus.load import load_definition, load_solutions
 from solbench.errors import InputError
 from solbench.model.definition import Definition
 from solbench.model.expression import evaluate
+from solbench.model.solution import Solution
 from solbench.model.workload import Workload
 
 DEFAULTS_SCHEMA = "solbench.workload-defaults.v1"
@@ -30,12 +31,15 @@ FROZEN = {"type": "custom", "frozen": True}
 
 @dataclass(frozen=True)
 class Template:
-    """A Definition and what its workloads share: fields of a workload, some of them with expressions."""
+    """A Definition, the solutions kept beside it, and what its workloads share: fields of a workload, some of them with
+    expressions.
+    """
 
     path: Path
     corpus: str
     definition: Definition
     shared: Mapping[str, Any]
+    solutions: tuple[Solution, ...] = ()
 
     @property
     def key(self) -> str:
@@ -101,7 +105,7 @@ def load_templates(root: Path) -> list[Template]:
 
 
 def load_template(path: Path, *, corpus: str) -> Template:
-    """One folder's Definition and defaults."""
+    """One folder's Definition, defaults and solutions."""
     where = str(path / "defaults.yaml")
     document = read_yaml(path / "defaults.yaml")
     if not isinstance(document, Mapping) or not set(_REQUIRED) <= set(document) <= {*_REQUIRED, *_OPTIONAL}:
@@ -116,4 +120,5 @@ def load_template(path: Path, *, corpus: str) -> Template:
     ):
         raise InputError(f"{where}: stress_rounds", "must be a list of rounds with a mapping of inputs")
     shared = {name: value for name, value in document.items() if name != "schema"}
-    return Template(path, corpus, load_definition(path), shared)
+    definition = load_definition(path)
+    return Template(path, corpus, definition, shared, load_solutions(path, definition))

@@ -96,7 +96,7 @@ def load_problem(path: Path, *, corpus: str | None = None) -> Problem:
     if corpus is None:
         above = path.resolve().parent
         corpus = (above.parent if definition.suite == above.name else above).name or "problems"
-    return Problem(path, corpus, definition, workloads, _load_solutions(path / "solutions", definition))
+    return Problem(path, corpus, definition, workloads, load_solutions(path, definition))
 
 
 def load_solution(path: Path, definition: Definition) -> Solution:
@@ -206,21 +206,23 @@ def _workloads_of(rows: list[tuple[str, dict[str, Any]]], definition: Definition
     return tuple(workloads)
 
 
-def _load_solutions(folder: Path, definition: Definition) -> tuple[Solution, ...]:
+def load_solutions(path: Path, definition: Definition) -> tuple[Solution, ...]:
+    """The solutions kept beside a definition: one a folder below ``solutions/``, sorted by name; none without it."""
+    folder = path / "solutions"
     if not folder.is_dir():
         return ()
     solutions = []
-    for path in sorted(folder.iterdir()):
-        if path.name.startswith((".", "__")):
+    for place in sorted(folder.iterdir()):
+        if place.name.startswith((".", "__")):
             continue
-        if path.is_symlink() or not path.is_dir():
-            raise InputError(str(path), "solutions/ holds one folder a solution")
-        if not any(path.iterdir()):  # git leaves empty folders behind
+        if place.is_symlink() or not place.is_dir():
+            raise InputError(str(place), "solutions/ holds one folder a solution")
+        if not any(place.iterdir()):  # git leaves empty folders behind
             continue
-        solution = load_solution(path, definition)
-        if solution.name != path.name or solution.name in (BASELINE, COMPILED):
+        solution = load_solution(place, definition)
+        if solution.name != place.name or solution.name in (BASELINE, COMPILED):
             wanted = f"must be the folder's name (and not {BASELINE!r} or {COMPILED!r})"
-            raise InputError(f"{path}: name", f"{wanted}, is {solution.name!r}")
+            raise InputError(f"{place}: name", f"{wanted}, is {solution.name!r}")
         solutions.append(solution)
     return tuple(solutions)
 

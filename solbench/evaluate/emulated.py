@@ -23,17 +23,18 @@ from solbench.evaluate.timing import Floor
 from solbench.evaluate.turns import CheckFailure, OverLimit, Side, merge
 from solbench.evaluate.verdict import check_workload
 from solbench.evaluate.workers import Tampering, Worker, WorkerFailure
-from solbench.model.emulation import EmulatedInstance, Emulation, Executed, Way
+from solbench.model.emulation import TARGET, EmulatedInstance, Emulation, Executed, Way
 from solbench.model.solution import Solution
 from solbench.model.trace import MAX_LOG_CHARS, CheckResult, Correctness, Status, Trace
 from solbench.model.workload import Workload
 
-TARGET: Final = "gfx1200"
 LABEL: Final = "functional emulation of gfx1200 code, not run on the card: a verdict, no time"
 # Elements of all inputs and outputs at which every order is tried.
 SMALL_ELEMENTS: Final = 1 << 16
 # Wave-instructions of one call: some seconds in lock-step.
 INSTRUCTIONS: Final = 20_000_000
+# A workload of more elements than so many for each of these is not tried whole: no launch would come to its end.
+ELEMENTS_PER_INSTRUCTION: Final = 8
 # What cannot be made smaller is run in every order up to so many of them.
 AGAIN_INSTRUCTIONS: Final = 1_000_000
 # Seconds of one launch, whatever it executes; waves in turn take up to thirty times as long as in lock-step.
@@ -193,6 +194,10 @@ class _Emulated:
         self.progress(f"{case.workload.uuid} {instance.note or 'whole'}: {', '.join(way for way, _ in calls)}")
         plan = arena.layout(instance.definition, instance.axes)
         problem = replace(self.problem, definition=instance.definition)
+        count = elements(instance.definition, instance.axes)
+        if instance.note is None and not last and count > ELEMENTS_PER_INSTRUCTION * self.plan.instructions:
+            many = f"{count:,} elements are more than {ELEMENTS_PER_INSTRUCTION} for each instruction of the limit"
+            return self._unfinished(case, instance, calls, many, last)
         if (reason := self._too_large(plan)) is None and plan.size > self._memory_bytes:
             reason = "memory: there was too little for it when the run began"
         if reason is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from solbench.model.workload import Workload
 
 WORKLOAD_SCHEMA = "solbench.workload-instance.v1"
 _HARNESS = ("evaluate", "device", "inputs.py", "checks.py", "corpus/reference.py")
+_EMULATOR = ("gfx12", "evaluate/emulated.py", "evaluate/emulated_card.py")
 
 
 def workload_artifact(problem: Problem, workload: Workload) -> dict[str, Any]:
@@ -38,9 +40,18 @@ def solution_digest(solution: Solution) -> str:
 
 def harness_digest() -> str:
     """Digest of the code that draws, runs, times and checks: numbers of two harnesses are not compared."""
+    return _code_digest(_HARNESS)
+
+
+def emulator_digest() -> str:
+    """Digest of the code that makes up the emulated card."""
+    return _code_digest(_EMULATOR)
+
+
+def _code_digest(names: Sequence[str]) -> str:
     package = Path(__file__).resolve().parent.parent
     files: dict[str, str] = {}
-    for name in _HARNESS:
+    for name in names:
         path = package / name
         for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
             files[file.relative_to(package).as_posix()] = canonical.digest(file.read_bytes())

@@ -9,16 +9,16 @@ goes on. The footer completes the set and gives it its name.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import glob
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from solbench import canonical
-from solbench.errors import InputError, IntegrityError, UndecidedError
+from solbench.errors import InputError, IntegrityError
+from solbench.evaluate.growing import Growing, held, whole_lines
 from solbench.evaluate.merging import Key, Line, Record, by_card, distinct, is_left, require_same, united
 from solbench.model.trace import Omission, SetHeader, Trace
 from solbench.workspace import write_file, writing
@@ -78,19 +78,15 @@ def merge_sets(paths: Sequence[Path], out: Path) -> tuple[int, int]:
     return len(lines), len(header.cards)
 
 
-class Appender:
+class Appender(Growing):
     """A file of records that grows, alone: a second process is refused."""
 
     def __init__(self, path: Path, header: SetHeader) -> None:
         """Begin ``path``. Each trace is given the card of ``header``, if there is one."""
-        self.path = path
+        super().__init__(path)
         self.header = by_card(header)
         self.finished: set[Key] = set()
         self._card = self.header.cards[0]["uuid"] if len(self.header.cards) == 1 else None
-        self._size = 0
-        with writing(str(path)):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._handle = _lock(path)
         try:
             self._begin()
         except BaseException:
@@ -100,7 +96,7 @@ class Appender:
     def _begin(self) -> None:
         if os.fstat(self._handle).st_size:
             raise InputError(str(self.path), "is there already")
-        self._append(_header_line(self.header))
+        self.append(_header_line(self.header))
 
     def add(self, problem: str, record: Record) -> None:
         """Append one record and sync it. :class:`UndecidedError` when it cannot be written; nothing of it stays."""
@@ -110,35 +106,8 @@ class Appender:
         if key in self.finished:
             raise IntegrityError(f"{self.path}: a second record of {key}")
         kind = "trace" if isinstance(record, Trace) else "omission"
-        self._append(_line({"record": kind, "problem": problem, **record.as_dict()}))
+        self.append(_line({"record": kind, "problem": problem, **record.as_dict()}))
         self.finished.add(key)
-
-    def close(self) -> None:
-        """Let go of the file; one without so much as a header is removed."""
-        if self._handle < 0:
-            return
-        with contextlib.suppress(OSError):
-            if os.fstat(self._handle).st_size == 0:
-                os.unlink(self.path)
-        os.close(self._handle)
-        self._handle = -1
-
-    def __enter__(self) -> Appender:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def _append(self, line: bytes) -> None:
-        with writing(str(self.path)):
-            try:
-                _write(self._handle, line)
-                os.fsync(self._handle)
-            except OSError:
-                with contextlib.suppress(OSError):
-                    os.ftruncate(self._handle, self._size)
-                raise
-        self._size += len(line)
 
 
 class Writer(Appender):
@@ -157,9 +126,6 @@ class Writer(Appender):
     def _begin(self) -> None:
         self.gather()
 
-    def __enter__(self) -> Writer:
-        return self
-
     def part(self, name: str) -> Path:
         """Where another process of this run may append until the next :meth:`gather`."""
         return self.target.with_name(f"{self.target.name}.part-{name}")
@@ -169,8 +135,8 @@ class Writer(Appender):
         with contextlib.ExitStack() as stack:
             sources = [self.target] if self.target.exists() else []
             parts = sorted(self.target.parent.glob(f"{glob.escape(self.target.name)}.part-*"))
-            handles = {self.path: self._handle, **{part: stack.enter_context(_held(part)) for part in parts}}
-            grown = {path: _whole_lines(handle) for path, handle in handles.items()}
+            handles = {self.path: self._handle, **{part: stack.enter_context(held(part)) for part in parts}}
+            grown = {path: whole_lines(handle) for path, handle in handles.items()}
             found = [(path, *read_lines(path)) for path in sources]
             found += [(path, *_parsed(data, path)[:2]) for path, data in grown.items() if data]
             for path, header, _ in found:
@@ -179,81 +145,14 @@ class Writer(Appender):
             lines = [line for line in distinct(line for *_, lines in found for line in lines) if not is_left(line)]
             self.finished = {line.key for line in lines}
             content = b"".join((_header_line(self.header), *(line.data for line in lines)))
-            if content != grown[self.path] or os.fstat(self._handle).st_size != len(content):
-                self._replace(content)
-            self._size = len(content)
+            self.rewrite(content)
             for part in parts:
                 os.unlink(part)
 
-    def _replace(self, content: bytes) -> None:
-        """Give ``.partial`` this content, whole or not at all; the lock is held on the new file before it is there."""
-        # One fixed name: only who holds the lock writes it, and what a kill leaves of it is overwritten.
-        new = self.path.with_name(f"{self.path.name}.new")
-        with writing(str(self.path)):
-            handle = os.open(new, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o644)
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX)
-                _write(handle, content)
-                os.fsync(handle)
-                os.replace(new, self.path)
-            except BaseException:
-                os.close(handle)
-                os.unlink(new)
-                raise
-        os.close(self._handle)
-        self._handle = handle
-
     def complete(self) -> None:
         """Write the footer and give the set its name."""
-        self._append(_line({"record": "footer", "count": len(self.finished)}))
-        os.replace(self.path, self.target)
-        handle = os.open(self.target.parent, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-
-def _lock(path: Path, flags: int = os.O_CREAT) -> int:
-    """Descriptor of ``path``, locked; :class:`UndecidedError` when another process has it."""
-    while True:
-        handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | flags, 0o644)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # It may have been replaced between opening and locking it.
-            if os.path.samestat(os.fstat(handle), os.stat(path)):
-                return handle
-        except BlockingIOError:
-            os.close(handle)
-            raise UndecidedError(f"{path}: another process is measuring into it") from None
-        except FileNotFoundError:
-            pass
-        except BaseException:
-            os.close(handle)
-            raise
-        os.close(handle)
-
-
-@contextlib.contextmanager
-def _held(path: Path) -> Iterator[int]:
-    handle = _lock(path, 0)
-    try:
-        yield handle
-    finally:
-        os.close(handle)
-
-
-def _whole_lines(handle: int) -> bytes:
-    data = b""
-    while piece := os.pread(handle, 1 << 24, len(data)):
-        data += piece
-    return data[: data.rfind(b"\n") + 1]
-
-
-def _write(handle: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(handle, view) :]
+        self.append(_line({"record": "footer", "count": len(self.finished)}))
+        self.rename(self.target)
 
 
 def _line(value: dict[str, Any]) -> bytes:

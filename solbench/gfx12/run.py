@@ -147,7 +147,9 @@ def _at_once(program: Program, launch: Launch, options: Options) -> int:
         raise UnsupportedError(
             f"{program.where}: {scratch} bytes of scratch for one group, more than {MAX_SCRATCH_BYTES}"
         )
-    return options.groups or max(1, min(BATCH_WAVES // launch.waves, MAX_SCRATCH_BYTES // scratch))
+    # In a permuted order a wave of each group runs at a time, and half of the groups.
+    waves = BATCH_WAVES * (min(8, 2 * launch.waves) if options.order == "permuted" else 1)
+    return options.groups or max(1, min(waves // launch.waves, MAX_SCRATCH_BYTES // scratch))
 
 
 def _marks(program: Program, m: State, users: list[int]) -> Defined:
@@ -199,7 +201,9 @@ def _state(
         launch.waves,
         arena,
         memory.Local(memory.views(np.empty(groups * stride, np.uint8)), lds, stride),
-        memory.Scratch(memory.views(np.empty(words * waves * LANES * 4, np.uint8)), words * 4, waves * LANES),
+        memory.Scratch(
+            memory.views(np.empty(words * waves * LANES * 4, np.uint8)), program.scratch_bytes, waves * LANES
+        ),
         report,
         Barriers(groups, launch.waves),
         image,

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Final, Literal
 
 from pydantic import Field, StringConstraints
 
 from solbench.model.record import Value
 
+# The card that is emulated.
+TARGET: Final = "gfx1200"
 # Launches of one call that are listed; the others are counted.
 MAX_LAUNCHES: Final = 64
 MAX_COUNT: Final = 2**53 - 1
 Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 Counts = Annotated[dict[Annotated[str, StringConstraints(min_length=1, max_length=60)], Count], Field(max_length=60)]
 Extent = tuple[Count, Count, Count]
+_ELSEWHERE: Final = frozenset({"LDS", "scratch", "scalar"})
 # How calls ran: see docs/emulator.md.
 Way = Literal["lock-step", "lock-step, checked", "permuted"]
 
@@ -39,6 +43,12 @@ class Executed(Value):
     wmma_operations: Counts
     loaded_bytes: Counts
     stored_bytes: Counts
+
+
+def moved_bytes(by_memory: Mapping[str, int]) -> int:
+    """Bytes of tensors among those that lanes loaded or stored: neither those of local memory, nor what waves load as
+    scalars, arguments most of all."""
+    return sum(size for memory, size in by_memory.items() if memory not in _ELSEWHERE)
 
 
 class EmulatedInstance(Value):

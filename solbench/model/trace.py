@@ -66,6 +66,18 @@ class Correctness(Value):
     checks: tuple[CheckResult, ...]
 
 
+def require_consistent(status: Status, reason: str | None, correctness: Correctness | None) -> None:
+    """ValueError where a verdict contradicts its checks, or does not say why it is no pass."""
+    if status is Status.PASSED and correctness is None:
+        raise ValueError("correctness: PASSED needs the checks that passed")
+    if status is Status.PASSED and correctness and not all(check.passed for check in correctness.checks):
+        raise ValueError("correctness: PASSED beside a failed check")
+    if status not in (Status.PASSED, Status.INCORRECT_NUMERICAL) and correctness is not None:
+        raise ValueError(f"correctness: not beside {status}")
+    if status is not Status.PASSED and not reason:
+        raise ValueError("reason: says why it did not pass")
+
+
 class Observation(Value):
     """One look at the device; null is what it does not tell. ``cpu_hz``: mean over the processors that we may use.
 
@@ -173,18 +185,11 @@ class Trace(Value):
 
     @model_validator(mode="after")
     def _presence(self) -> Self:
-        if self.status is Status.PASSED and self.correctness is None:
-            raise ValueError("correctness: PASSED needs the checks that passed")
-        if self.status is Status.PASSED and self.correctness and not all(c.passed for c in self.correctness.checks):
-            raise ValueError("correctness: PASSED beside a failed check")
+        require_consistent(self.status, self.reason, self.correctness)
         if self.status is not Status.PASSED and self.timing is not None:
             raise ValueError("timing: a time stands only beside PASSED")
-        if self.status not in (Status.PASSED, Status.INCORRECT_NUMERICAL) and self.correctness is not None:
-            raise ValueError(f"correctness: not beside {self.status}")
         if self.emulation is not None and self.timing is not None:
             raise ValueError("timing: an emulated verdict has no time")
-        if self.status is not Status.PASSED and not self.reason:
-            raise ValueError("reason: says why it did not pass")
         return self
 
 

@@ -243,6 +243,19 @@ _BOUND: Final = {
 }
 
 
+def _verdict(value: Artifact) -> dict[str, Any]:
+    shown: dict[str, Any] = {
+        "status": value.get("status"), "reason": value.get("reason"), "rounds": _at(value, "correctness.rounds"),
+        "emulator": _at(value, "toolchain.emulator"),
+    }  # fmt: skip
+    instances = _at(value, "emulation.instances")
+    for one in instances if isinstance(instances, list) else ():
+        size = str(_at(one, "reduced") or "whole")
+        shown[f"{size}: ended"] = _at(one, "ended")
+        shown[f"{size}: instructions"] = _at(one, "executed.instructions")
+    return shown
+
+
 def _trace(value: Artifact) -> dict[str, Any]:
     sets = _at(value, "timing.candidate")
     return {
@@ -270,6 +283,7 @@ _VIEWS: Final[Mapping[str, Callable[[Artifact], dict[str, Any]]]] = {
     "entry": _picked(_ENTRY),
     "bound": _picked(_BOUND),
     "trace": _trace,
+    "verdict": _verdict,
     "operator-graph": _counted("nodes", "tensors"),
     "einsum-graph": _counted("ops", "tensors"),
     "no-graph": _counted(),

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from solbench.errors import InputError
-from solbench.evaluate.merging import Line, by_card
+from solbench.evaluate.merging import Key, Line, by_card
 from solbench.evaluate.protocols import protocol
 from solbench.evaluate.recording import read_header, read_lines
 from solbench.model.configuration import Selection, load_selection
@@ -52,7 +52,7 @@ class Added:
 
 
 def measurement_sets(folder: Path) -> list[Recorded]:
-    """Every set below ``measurements/``, by path."""
+    """Every set below ``measurements/``, by path; verdicts have no times, and are sets of another kind."""
     places: tuple[tuple[str, Origin], ...] = (
         ("*", "own"), ("*/imported", "imported"), ("*/reproductions", "reproductions"),
     )  # fmt: skip
@@ -60,6 +60,7 @@ def measurement_sets(folder: Path) -> list[Recorded]:
         Recorded(path, path.relative_to(folder).parts[0], origin)
         for place, origin in places
         for path in folder.glob(f"{place}/*.jsonl")
+        if path.relative_to(folder).parts[0] != "verdicts"
     )
 
 
@@ -91,9 +92,10 @@ def add(
     _require_device(header, lines, file)
     _require_controls(header, file)
     _require_bounds(workspace, header, file)
-    if origin != "reproductions":
-        _require_distinct(lines, [found for found in others if found.origin != "reproductions"], file)
     instances, solutions = workspace.store.index("workloads"), workspace.store.index("corpus")
+    if origin != "reproductions":
+        there = [found for found in others if found.origin != "reproductions"]
+        _require_distinct(lines, _taken(there, instances, solutions), file)
     selection = load_selection(instances, workspace.store.load)
     current = [line for line in lines if _is_current(line, instances, solutions)]
     if not current:
@@ -171,9 +173,20 @@ def _require_bounds(workspace: Workspace, header: SetHeader, file: Path) -> None
         )
 
 
-def _require_distinct(lines: Iterable[Line], others: Iterable[Recorded], file: Path) -> None:
+def _taken(
+    sets: Iterable[Recorded], instances: Mapping[str, Descriptor], solutions: Mapping[str, Descriptor]
+) -> dict[Key, Path]:
+    """What has a record in ``sets``, and in which; a stale one gives no score, and stands in nobody's way."""
+    return {
+        line.key: found.path
+        for found in sets
+        for line in read_lines(found.path)[1]
+        if _is_current(line, instances, solutions)
+    }
+
+
+def _require_distinct(lines: Iterable[Line], known: Mapping[Key, Path], file: Path) -> None:
     """A release takes one record of a workload and solution on a target."""
-    known = {line.key: found.path for found in others for line in read_lines(found.path)[1]}
     for line in lines:
         if line.key in known:
             raise InputError(

@@ -13,7 +13,7 @@ from solbench.errors import InputError
 from solbench.model.configuration import Configuration, load_selection
 from solbench.model.definition import Definition
 from solbench.model.workload import Workload
-from solbench.release import code, shares, verdicts
+from solbench.release import code, emulated, shares, verdicts
 from solbench.release.findings import Finding, Findings
 from solbench.release.root import STAGES, describe
 from solbench.release.schemas import machine, same
@@ -51,7 +51,7 @@ def cross_references(sections: Sections, load: Load, findings: Findings) -> None
         for key, entry in sections["corpus"].items()
         if entry.kind == "definition"
     }
-    checks = (_corpus, _workloads, _graphs, _bounds, _code, _verdicts)
+    checks = (_corpus, _workloads, _graphs, _bounds, _code, _emulated, _verdicts)
     for check in checks:
         for name, expected, found in check(sections, load, definitions):
             findings.add("schemas", "cross-ref", name, expected, found)
@@ -320,6 +320,10 @@ def _bounds_of(
 
 def _code(sections: Sections, load: Load, definitions: Definitions) -> Iterator[Problem]:
     yield from code.cross_references(sections, load)
+
+
+def _emulated(sections: Sections, load: Load, definitions: Definitions) -> Iterator[Problem]:
+    yield from emulated.cross_references(sections, load)
 
 
 def _verdicts(sections: Sections, load: Load, definitions: Definitions) -> Iterator[Problem]:

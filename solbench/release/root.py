@@ -17,7 +17,18 @@ from solbench.model.trace import SetHeader
 from solbench.store import Descriptor, Store, encode, without_kind
 
 # The stages that every release has, in the order in which data flows.
-STAGES: Final = ("corpus", "workloads", "graphs", "einsums", "code", "bounds", "timings", "scores", "readiness")
+STAGES: Final = (
+    "corpus",
+    "workloads",
+    "graphs",
+    "einsums",
+    "code",
+    "verdicts",
+    "bounds",
+    "timings",
+    "scores",
+    "readiness",
+)
 
 Sections = Mapping[str, Mapping[str, Descriptor]]
 Load = Callable[[str, Descriptor], dict[str, Any]]
@@ -103,12 +114,13 @@ def _targets(sections: Sections, load: Load) -> tuple[TargetState, ...]:
         for name, entry in sections["code"].items()
         if entry.kind == "code" and load("code", entry)["status"] == "COMPILED"
     }
+    emulated = {name.rpartition("@")[2] for name in sections["verdicts"]}
     selection = load_selection(sections["workloads"], load)
     states = []
     for name in sorted(names | headers.keys() | bounds.keys()):
         workloads = sum(selection.includes(workload, name) for workload in _workloads(sections))
         counts = bounds.get(name, 0), len(timed.get(name, ())), workloads
-        states.append(_target_state(name, *counts, headers.get(name, []), name in compiled))
+        states.append(_target_state(name, *counts, headers.get(name, []), name in compiled, name in emulated))
     return tuple(states)
 
 
@@ -117,7 +129,7 @@ def _workloads(sections: Sections) -> list[str]:
 
 
 def _target_state(
-    name: str, bounds: int, timed: int, workloads: int, headers: Sequence[SetHeader], compiled: bool
+    name: str, bounds: int, timed: int, workloads: int, headers: Sequence[SetHeader], compiled: bool, emulated: bool
 ) -> TargetState:
     devices = sorted({_device(header) for header in headers})
     device = "; ".join(devices) or None
@@ -128,8 +140,9 @@ def _target_state(
     elif headers:
         note = "attempted, no workload timed; bounds and verdicts only, no time is borrowed from another card"
     else:
-        held = "bounds and code evidence only" if compiled else "bounds only"
-        note = f"no card was measured; {held}, no time is borrowed from another card"
+        parts = ["bounds", *(["code evidence"] if compiled else []), *(["emulated verdicts"] if emulated else [])]
+        held = f"{', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else parts[0]
+        note = f"no card was measured; {held} only, no time is borrowed from another card"
     return TargetState(
         target=name,
         bounds=bounds,

@@ -20,6 +20,7 @@ from solbench.model.release import Release, Section
 from solbench.model.score import Entry, Score
 from solbench.model.solution import Solution
 from solbench.model.trace import Omission, SetHeader, Trace
+from solbench.model.verdict import Verdict
 from solbench.model.workload import Workload
 from solbench.store import RAW_KINDS, without_kind
 
@@ -133,6 +134,7 @@ MODELS: Final[Mapping[str, type[Value]]] = {
     "entry": Entry,
     "code": Code,
     "kernel": Kernel,
+    "verdict": Verdict,
     "readiness": Readiness,
     "section": Section,
     "release": Release,

@@ -5,7 +5,7 @@ The counts themselves are observations of whoever measured; only another run can
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from solbench.model.trace import Status
@@ -31,22 +31,35 @@ def cross_references(sections: Sections, load: Load) -> Iterator[tuple[str, obje
             continue
         where = f"timings: {name}"
         results = trace["correctness"]["checks"]
-        if trace["status"] == Status.INCORRECT_NUMERICAL and all(result["passed"] for result in results):
-            yield f"{where}: status", "a check that failed", trace["status"]
-        for result in results:
-            output, compared, mismatched = result["output"], result["compared"], result["mismatched"]
-            if mismatched > compared or (result["passed"] and not compared):
-                counts = f"{mismatched} of {compared}"
-                yield f"{where}: {output}", "elements compared, and no more that differ", counts
-            if result["passed"] and result["type"] == "exact" and mismatched:
-                yield f"{where}: {output}", "no element that differs", mismatched
+        yield from contradictions(where, trace["status"], results)
         digest = trace["workload_digest"]
         instance = workloads.get(digest)
         if instance is None:
             continue
         if digest not in wanted:
-            workload = Workload.load(load("workloads", instance)["workload"], digest)
-            wanted[digest] = [(output, check.type) for check in workload.checks for output in checked_outputs(check)]
+            wanted[digest] = wanted_checks(load("workloads", instance))
         found = [(result["output"], result["type"]) for result in results]
         if found != wanted[digest]:
             yield f"{where}: checks", wanted[digest], found
+
+
+def contradictions(
+    where: str, status: str, results: Iterable[Mapping[str, Any]]
+) -> Iterator[tuple[str, object, object]]:
+    """(name, expected, found) where the results of checks contradict themselves or the verdict."""
+    results = list(results)
+    if status == Status.INCORRECT_NUMERICAL and all(result["passed"] for result in results):
+        yield f"{where}: status", "a check that failed", status
+    for result in results:
+        output, compared, mismatched = result["output"], result["compared"], result["mismatched"]
+        if mismatched > compared or (result["passed"] and not compared):
+            counts = f"{mismatched} of {compared}"
+            yield f"{where}: {output}", "elements compared, and no more that differ", counts
+        if result["passed"] and result["type"] == "exact" and mismatched:
+            yield f"{where}: {output}", "no element that differs", mismatched
+
+
+def wanted_checks(instance: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """(output, type) of each check of a ``workload`` artifact."""
+    workload = Workload.load(instance["workload"], "workload")
+    return [(output, check.type) for check in workload.checks for output in checked_outputs(check)]

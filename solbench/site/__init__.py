@@ -19,7 +19,7 @@ from typing import Any, Final
 from solbench import canonical
 from solbench.errors import InputError, IntegrityError
 from solbench.memo import Memo
-from solbench.site import build, compare, text
+from solbench.site import build, compare, text, verdict
 from solbench.site.links import Objects
 from solbench.site.reading import load
 from solbench.site.records import Book
@@ -117,7 +117,7 @@ def _asset(folder: Path, name: str) -> bytes:
 
 
 def _count_records(book: Book, written: Mapping[str, build.Written]) -> None:
-    """Every definition, solution, workload, bound, score, code record and entry stands on the pages exactly once."""
+    """Every definition, solution, workload, bound, score, verdict, code record and entry is on one page, once."""
     shown = Counter(html.unescape(name) for file in written.values() for name in file.records)
     expected = Counter(text.visible(name) for name in _expected(book))
     for name in sorted(shown.keys() | expected.keys()):
@@ -135,6 +135,7 @@ def _expected(book: Book) -> Iterable[str]:
             yield workload.record.name
             yield from (bound.name for bound in workload.bounds.values())
             yield from (score.name for scores in workload.scores.values() for score in scores)
+            yield from (verdict.shown_name(one) for records in workload.verdicts.values() for one in records)
             yield from (code.name for codes in workload.code.values() for code in codes)
     for target in book.targets:
         yield from (entry.name for entry in target.entries)

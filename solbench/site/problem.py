@@ -1,4 +1,4 @@
-"""The page of one problem: what it asks, each workload's bound, times and scores, its solutions and their code."""
+"""The page of one problem: what it asks, each workload's bound, times, scores and verdicts, its solutions and code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from solbench.model.definition import AxisConst, AxisExpr, Definition
 from solbench.model.score import Estimate, Score
 from solbench.model.solution import Solution
 from solbench.model.workload import checked_outputs
-from solbench.site import chart, code, roofline, scatter, summary, text
+from solbench.site import chart, code, roofline, scatter, summary, text, verdict
 from solbench.site.cells import SERIES, Cell, bound_cells, estimate, headroom_cell, missing, ref, score_cell
 from solbench.site.heads import Head, heads_of, labels_of, untimed
 from solbench.site.links import Links, slug
@@ -49,6 +49,7 @@ def problem_page(book: Book, links: Links, problem: ProblemRecords) -> dict[str,
         "untimed": [result for result in results if not result["rows"]],
         "rooflines": _rooflines(book, problem, labels),
         "solutions": [_solution(links, record) for record in problem.solutions],
+        "emulated": _emulated(book, links, problem, found),
         "code": _code(book, links, problem, found),
     }
 
@@ -65,6 +66,21 @@ def _code(book: Book, links: Links, problem: ProblemRecords, heads: dict[str, He
                 for row in code.rows(book, links, problem, w, target)
             ]
             sections.append({"target": target.name, "tools": code.tools(records), "rows": rows})
+    return sections
+
+
+def _emulated(book: Book, links: Links, problem: ProblemRecords, heads: dict[str, Head]) -> list[dict[str, Any]]:
+    """For each target with verdicts from its emulation: what made them, and a row a record."""
+    sections = []
+    for target in book.targets:
+        records = [record for w in problem.workloads for record in w.verdicts.get(target.name, ())]
+        if records:
+            rows = [
+                {"head": heads[w.uuid], **row}
+                for w in problem.workloads
+                for row in verdict.rows(links, problem, w, target)
+            ]
+            sections.append({"target": target.name, "tools": verdict.tools(records), "rows": rows})
     return sections
 
 

@@ -22,6 +22,7 @@ from solbench.model.release import Release, Section, TargetState
 from solbench.model.score import Entry, Score
 from solbench.model.solution import Solution
 from solbench.model.trace import Omission, SetHeader, Trace
+from solbench.model.verdict import Verdict
 from solbench.model.workload import Workload
 from solbench.site.records import (
     Book,
@@ -160,7 +161,7 @@ def _problems(reader: _Reader) -> tuple[ProblemRecords, ...]:
     workloads: dict[str, list[WorkloadRecords]] = {key: [] for key in definitions}
     bounds = _bounds(reader)
     scores = _scores(reader)
-    code = _code(reader)
+    verdicts, code = _verdicts(reader), _code(reader)
     slots = _slots(reader)
     order = {name: position for position, name in enumerate(slots)}
     for name in sorted(reader.names("workloads", "workload"), key=lambda name: (order.get(name, -1), _natural(name))):
@@ -190,14 +191,15 @@ def _problems(reader: _Reader) -> tuple[ProblemRecords, ...]:
                 axes,
                 bounds.pop(name, {}),
                 {target: tuple(found) for target, found in sorted(scores.pop(name, {}).items())},
+                {target: tuple(found) for target, found in sorted(verdicts.pop(name, {}).items())},
                 {target: tuple(found) for target, found in sorted(code.pop(name, {}).items())},
                 reader.read("einsums", attestation) if attestation in reader.stages.get("einsums", {}) else None,
                 tuple(evidence),
                 slots.get(name, {}),
             )
         )
-    for lost in (*bounds, *scores, *code):
-        raise IntegrityError(f"bounds, scores or code of {lost!r}, which is no workload of the release")
+    for lost in (*bounds, *scores, *verdicts, *code):
+        raise IntegrityError(f"bounds, scores, verdicts or code of {lost!r}, which is no workload of the release")
     return tuple(
         ProblemRecords(key, definition, tuple(solutions[key]), tuple(workloads[key]))
         for key, definition in definitions.items()
@@ -214,6 +216,19 @@ def _code(reader: _Reader) -> dict[str, dict[str, list[Record[Code]]]]:
         if name != f"{workload}/{code.solution}@{code.target}":
             raise IntegrityError(f"code: {name!r} says that it is another record")
         found.setdefault(workload, {}).setdefault(code.target, []).append(Record(name, record.descriptor, code))
+    return found
+
+
+def _verdicts(reader: _Reader) -> dict[str, dict[str, list[Record[Verdict]]]]:
+    """Verdicts from emulated cards, by workload and target."""
+    found: dict[str, dict[str, list[Record[Verdict]]]] = {}
+    for name in reader.names("verdicts", "verdict"):
+        record = reader.read("verdicts", name)
+        verdict = Verdict.load(record.value, name)
+        workload = f"{verdict.problem}/{verdict.workload}"
+        if name != f"{workload}/{verdict.solution}@{verdict.target}":
+            raise IntegrityError(f"verdicts: {name!r} says that it is another verdict")
+        found.setdefault(workload, {}).setdefault(verdict.target, []).append(Record(name, record.descriptor, verdict))
     return found
 
 
@@ -349,7 +364,7 @@ def _agree(book: Book) -> None:
         if getattr(release, name) != count:
             raise IntegrityError(f"release: says {getattr(release, name)} {name}, holds {count}")
     for _, workload in pairs:
-        for target in (*workload.bounds, *workload.scores):
+        for target in (*workload.bounds, *workload.scores, *workload.verdicts):
             if target not in targets:
                 raise IntegrityError(f"release: target {target!r} has records and is not listed")
     scored = [record.value for _, w in pairs for records in w.scores.values() for record in records]

@@ -19,6 +19,7 @@ from solbench.model.release import Release, TargetState
 from solbench.model.score import Entry, ProblemScore, Score
 from solbench.model.solution import Solution
 from solbench.model.trace import Omission, SetHeader, Trace
+from solbench.model.verdict import Verdict
 from solbench.model.workload import Workload
 from solbench.store import Descriptor
 
@@ -135,12 +136,13 @@ class Unread(Generic[T]):
 
 @dataclass(frozen=True)
 class WorkloadRecords:
-    """A workload with everything known about it; scores and code by target, in name order."""
+    """A workload with everything known about it; scores, verdicts and code by target, in name order."""
 
     record: Record[Workload]
     axes: Mapping[str, int]
     bounds: Mapping[str, Record[Bound]]
     scores: Mapping[str, tuple[Record[Score], ...]]
+    verdicts: Mapping[str, tuple[Record[Verdict], ...]]
     code: Mapping[str, tuple[Record[Code], ...]]
     attestation: Record[dict[str, Any]] | None
     evidence: tuple[tuple[str, Descriptor], ...]
@@ -246,6 +248,8 @@ class Book:
             yield from (bound.descriptor.digest for bound in workload.bounds.values())
             for scores in workload.scores.values():
                 yield from (score.descriptor.digest for score in scores)
+            for verdicts in workload.verdicts.values():
+                yield from (verdict.descriptor.digest for verdict in verdicts)
             for codes in workload.code.values():
                 yield from (code.descriptor.digest for code in codes)
 

@@ -1,4 +1,4 @@
-"""The page of one solution: its sources, how it is built, its results over the workloads, its code."""
+"""The page of one solution: its sources, how it is built, its results over the workloads, its emulation and code."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from solbench.model.solution import Solution
-from solbench.site import code, text
+from solbench.site import code, text, verdict
 from solbench.site.cells import bound_cells, estimate, missing, ref, score_cell
 from solbench.site.heads import heads_of, untimed
 from solbench.site.links import Links
@@ -45,6 +45,7 @@ def solution_page(book: Book, links: Links, problem: ProblemRecords, record: Rec
         ],
         "results": [result for result in results if result["rows"]],
         "untimed": [result for result in results if not result["rows"]],
+        "emulated": _emulated(book, links, problem, solution.name),
         "code": _code(book, links, problem, solution.name),
     }
 
@@ -75,6 +76,28 @@ def _results(book: Book, links: Links, problem: ProblemRecords, name: str, targe
         **untimed(target, problem),
         "rows": rows,
     }
+
+
+def _emulated(book: Book, links: Links, problem: ProblemRecords, name: str) -> list[dict[str, Any]]:
+    """Its verdicts on each target whose card was emulated."""
+    heads = heads_of(links, problem)
+    sections = []
+    for target in book.targets:
+        rows = [
+            {"head": heads[workload.uuid], **row}
+            for workload in problem.workloads
+            for row in verdict.rows(links, problem, workload, target)
+            if row["solution"] == name
+        ]
+        if rows:
+            records = [
+                record
+                for w in problem.workloads
+                for record in w.verdicts.get(target.name, ())
+                if record.value.solution == name
+            ]
+            sections.append({"target": target.name, "tools": verdict.tools(records), "rows": rows})
+    return sections
 
 
 def _code(book: Book, links: Links, problem: ProblemRecords, name: str) -> list[dict[str, Any]]:

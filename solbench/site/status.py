@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from solbench.model.score import Score
 from solbench.model.trace import Omission, Status, Trace
-from solbench.site import text
+from solbench.site import text, verdict
 from solbench.site.cells import STATES, Cell, missing, ref
 from solbench.site.heads import heads_of
 from solbench.site.links import Links
@@ -182,13 +182,14 @@ def status_page(book: Book, links: Links) -> dict[str, Any]:
             for kind in _SUMMARY
         ],
         "sums": [f"{text.grouped(counts.total())} of {of}" for counts in by_result.values()],
+        "emulated": [row for target in book.targets if (row := _emulated_row(book, links, target)) is not None],
         "targets": [{"name": t.name, "href": links.page("target", t.name)} for t in book.targets],
         "untimed": text.listed(t.name for t in book.targets if not names[t.name]),
         "rows": rows,
         "sections": [
             ref(links, f"section {stage}", descriptor)
             for stage, descriptor, _ in book.sections
-            if stage in ("bounds", "scores")
+            if stage in ("bounds", "scores", "verdicts")
         ],
     }
 
@@ -201,6 +202,18 @@ def _bound_row(links: Links, target: TargetRecords, counts: Counter[str], of: st
         "no_bound": text.grouped(counts["no_bound"]),
         "not_for_it": text.grouped(counts["not_for_it"]),
         "sum": f"{text.grouped(counts.total())} of {of}",
+    }
+
+
+def _emulated_row(book: Book, links: Links, target: TargetRecords) -> dict[str, Any] | None:
+    counts = verdict.counts(book, target.name)
+    if not counts:
+        return None
+    return {
+        "name": target.name,
+        "href": links.page("target", target.name),
+        "counts": [text.grouped(counts[kind]) for kind in verdict.KINDS],
+        "sum": text.grouped(counts.total()),
     }
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from solbench.model.readiness import Readiness
 from solbench.model.score import Entry
-from solbench.site import chart, roofline, scatter, summary, text
+from solbench.site import chart, roofline, scatter, summary, text, verdict
 from solbench.site.cells import SERIES, Cell, missing, number, ref
 from solbench.site.leaderboard import alike, leaderboard, not_scored, spanned
 from solbench.site.links import Links
@@ -33,6 +33,7 @@ def target_headline(book: Book, links: Links, target: TargetRecords) -> dict[str
         "timed_count": f"{text.grouped(state.timed)} of {text.grouped(state.workloads)}",
         "binds": _binds(book, target.name),
         "code": _code(book, target.name),
+        "emulated": verdict.counted(book, target.name),
         "source": links.object(book.release.descriptor),
         "entries": leaderboard(book, links, target),
         "not_measured": not_scored(book, target.name),

@@ -47,7 +47,7 @@ def timed(
         "reason": (observed.reason or "") if observed else _omitted(trace),
         "log": text.Lines(observed.log) if observed and observed.log else "",
         "rounds": text.grouped(observed.correctness.rounds) if observed and observed.correctness else "",
-        "checks": [_check(links, source, c) for c in observed.correctness.checks]
+        "checks": [check_row(links, source, c) for c in observed.correctness.checks]
         if observed and observed.correctness
         else [],
         "samples": strip(
@@ -81,7 +81,9 @@ def _formula(score: Score) -> str:
     return f"S = 1 / (1 + ({t_k} − {t_sol}) / ({t_b} − {t_sol})) = {text.score(score.s)}"
 
 
-def _check(links: Links, source: Descriptor, check: CheckResult) -> dict[str, Any]:
+def check_row(links: Links, source: Descriptor, check: CheckResult) -> dict[str, Any]:
+    """What one output came to, with its numbers linked to ``source``."""
+
     def error(value: float | None) -> Cell:
         return missing("—") if value is None else number(links, value, text.significant(value), source)
 

@@ -9,8 +9,9 @@ from solar.errors import GraphError
 from solar.graph import from_dict
 from solbench.errors import IntegrityError
 from solbench.model.definition import TensorSpec, resolve_shape
+from solbench.model.trace import Status
 from solbench.model.workload import checked_outputs
-from solbench.site import attestation, calls, code, text
+from solbench.site import attestation, calls, code, text, verdict
 from solbench.site.bound import explained
 from solbench.site.cells import SERIES, bound_cells, missing, ref
 from solbench.site.drawing import draw
@@ -37,7 +38,7 @@ def workload_page(book: Book, links: Links, problem: ProblemRecords, workload: W
         targets.append(_target(book, links, problem, workload, target, above))
         if target.name in workload.bounds:
             above[target.name] = workload.bounds[target.name]
-    shown = [target for target in targets if target["bound"] or target["results"] or target["code"]]
+    shown = [target for target in targets if any(target[part] for part in ("bound", "results", "code", "verdicts"))]
     return {
         "head": order[place],
         "problem": problem.record.value.name,
@@ -68,7 +69,7 @@ def _target(
     target: TargetRecords,
     above: dict[str, Record[Bound]],
 ) -> dict[str, Any]:
-    """What one target has for this workload: a bound, times, code."""
+    """What one target has for this workload: a bound, times, verdicts from its emulation, code."""
     bound = workload.bounds.get(target.name)
     records = workload.code.get(target.name, ())
     return {
@@ -87,6 +88,8 @@ def _target(
             for number, record in enumerate(workload.scores.get(target.name, ()))
         ],
         "sentence": text.sentence(target.state.note),
+        "verdicts": verdict.rows(links, problem, workload, target),
+        "emulated_by": verdict.tools(workload.verdicts.get(target.name, ())),
         "tools": code.tools(records),
         "code": code.rows(book, links, problem, workload, target),
         "kernels": code.kernels(book, links, workload, target),
@@ -110,7 +113,9 @@ def _short(number: int, target: dict[str, Any], workload: WorkloadRecords, links
         }
         for place, result in enumerate(target["results"], 1)
     ]
-    none = [missing("—"), missing("—"), missing("not timed", "not_timed")]
+    verdicts = [row["status"] for row in target["verdicts"]]
+    emulated = f"emulated: {verdicts.count(Status.PASSED)} of {len(verdicts)} passed" if verdicts else ""
+    none = [missing("—"), missing("—"), missing("not timed", "not_timed", note=emulated)]
     return results or [{**line, "solution": "—", "anchor": "", "cells": none}]
 
 
@@ -196,7 +201,7 @@ def _objects(
         found += [("", target["bound"]["ref"])] if target["bound"] else []
         for result in target["results"]:
             found += [(f"{target['name']}, ", one) for one in result["objects"]]
-        found += [(f"{target['name']}, ", row["ref"]) for row in target["code"]]
+        found += [(f"{target['name']}, ", row["ref"]) for row in (*target["verdicts"], *target["code"])]
         for kernel in target["kernels"]:
             found += [(f"{target['name']}, kernel {kernel['number']}, ", one) for one in kernel["objects"]]
     return [{"where": where, "ref": one} for where, one in found]

@@ -1,7 +1,8 @@
 """A small release with one of everything: made by hand, scored and bundled by the code under test.
 
 Problems ``DEMO/unit/scale`` (two workloads, solutions eager and fast) and ``DEMO/unit/add`` (one workload, eager only,
-not attempted). Targets ``cpu`` (timed) and ``gfx1200`` (bounds, and a kernel that ``fast`` is said to launch).
+not attempted). Targets ``cpu`` (timed) and ``gfx1200`` (bounds, a kernel that ``fast`` is said to launch, and its
+verdicts: passed on w1, out of bounds on w2).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from solbench.model.definition import Definition
 from solbench.model.readiness import Readiness
 from solbench.model.solution import Solution
 from solbench.model.trace import Omission, SetHeader, Trace
+from solbench.model.verdict import Verdict
 from solbench.model.workload import Workload
 from solbench.release import bundle, readiness, schemas
 from solbench.release.root import build_release
@@ -160,6 +162,39 @@ def trace(
     return Trace.load(fields, name)
 
 
+def verdict(key: str, uuid: str, name: str, n: int, references: tuple[Descriptor, Descriptor]) -> Verdict:
+    """One that passed on w1; elsewhere a store is out of bounds."""
+    passed = uuid == "w1"
+    executed = {
+        "launches": [{"kernel": "scale", "grid": [n // 128, 1, 1], "block": [32, 1, 1], "instructions": 5 * n // 128}],
+        "count": 1, "instructions": 5 * n // 128, "engines": {"valu": n // 32, "end": n // 128},
+        "wmma_operations": {}, "loaded_bytes": {"global": 4 * n}, "stored_bytes": {"global": 4 * n},
+    }  # fmt: skip
+    size = {
+        "axes": {"n": n}, "reduced": None, "calls": ["lock-step"], "executed": executed if passed else None,
+        "ended": None if passed else "scale: out of bounds",
+    }  # fmt: skip
+    small = {**size, "axes": {"n": 64}, "reduced": "reduced: n", "calls": ["lock-step, checked", "permuted"]}
+    check = {"output": "y", "type": "numeric", "passed": True, "compared": 8, "mismatched": 0}
+    return Verdict.load(
+        {
+            "problem": key,
+            "workload": uuid,
+            "solution": name,
+            "target": "gfx1200",
+            "instance": references[0].as_dict(),
+            "candidate": references[1].as_dict(),
+            "toolchain": {"emulator": "blake3:" + "e" * 64, "tools": {"numpy": "2.0"}, "instructions": 3_000_000},
+            "status": "PASSED" if passed else "RUNTIME_ERROR",
+            "reason": None if passed else "out-of-bounds store",
+            "log": "" if passed else "out-of-bounds store: y, byte 4096, lane 0",
+            "correctness": {"rounds": 3, "checks": [check]} if passed else None,
+            "emulation": {"limit": 3_000_000, "instances": [size, {**small, "executed": None}] if passed else [size]},
+        },
+        name,
+    )
+
+
 class Stages:
     """Writes stages into a store the way the pipeline does."""
 
@@ -242,6 +277,11 @@ def build_store(root: Path) -> Store:
                 }
                 stages.put("bounds", f"{name}@{target}", "bound", value)
     stages.code(solution("fast", "DEMO/unit/scale"), instance_of["DEMO/unit/scale", "w1"])
+    for uuid, n in SIZES["DEMO/unit/scale"].items():
+        where = "DEMO/unit/scale", uuid, "fast"
+        references = instances[where[:2]], solutions["DEMO/unit/scale", "fast"]
+        value = verdict(*where, n, references).as_dict()
+        stages.put("verdicts", f"{where[0]}/{uuid}/fast@gfx1200", "verdict", value)
     stages.put("timings", "cpu/full/header", "measurement-set", header().as_dict())
     key = "DEMO/unit/scale"
     for uuid in SIZES[key]:

@@ -441,6 +441,36 @@ CODE_OBJECT, ASSEMBLY = (
 KERNEL = "the only kernel"
 
 
+def an_output(**fields: Any) -> Callable[[Any], Any]:
+    """Of a verdict: other fields of its only check."""
+
+    def change(value: Any) -> Any:
+        checks = value["correctness"]["checks"]
+        return {**value, "correctness": {**value["correctness"], "checks": [{**checks[0], **fields}]}}
+
+    return change
+
+
+def a_size(**fields: Any) -> Callable[[Any], Any]:
+    """Of a verdict: other fields of the first size that it ran at."""
+
+    def change(value: Any) -> Any:
+        first, *rest = value["emulation"]["instances"]
+        return {**value, "emulation": {**value["emulation"], "instances": [{**first, **fields}, *rest]}}
+
+    return change
+
+
+def a_count(**fields: Any) -> Callable[[Any], Any]:
+    """Of a verdict: other fields of what the first size executed."""
+
+    def change(value: Any) -> Any:
+        executed = value["emulation"]["instances"][0]["executed"]
+        return a_size(executed={**executed, **fields})(value)
+
+    return change
+
+
 @pytest.mark.parametrize(
     ("stage", "name", "change", "code", "exit_code"),
     [
@@ -483,6 +513,20 @@ KERNEL = "the only kernel"
         ("code", CODE_OBJECT, without_its_end, "evidence-mismatch", 1),
         ("code", CODE_OBJECT, lambda data: data[:3000], "evidence-mismatch", 1),
         ("code", ASSEMBLY, lambda data: data.replace(b"v_wmma", b"v_womm", 1), "evidence-mismatch", 1),
+        ("verdicts", f"{SCALE}/w1/fast@gfx1200", changed(workload="w2"), "cross-ref", 1),
+        ("verdicts", f"{SCALE}/w1/fast@gfx1200", changed(target="cpu"), "cross-ref", 1),
+        ("verdicts", f"{SCALE}/w1/fast@gfx1200", changed(timing={"method": "hip_event"}), "schema", 1),
+        ("verdicts", f"{SCALE}/w1/fast@gfx1200", changed(correctness=None), "schema", 1),
+        ("verdicts", f"{SCALE}/w1/fast@gfx1200", changed(emulation=None), "schema", 1),
+        ("verdicts", f"{SCALE}/w1/fast@gfx1200", changed(log="found"), "schema", 1),
+        ("verdicts", f"{SCALE}/w1/fast@gfx1200", an_output(output="z"), "cross-ref", 1),
+        ("verdicts", f"{SCALE}/w1/fast@gfx1200", an_output(compared=0), "cross-ref", 1),
+        ("verdicts", f"{SCALE}/w1/fast@gfx1200", an_output(mismatched=9), "cross-ref", 1),
+        ("verdicts", f"{SCALE}/w1/fast@gfx1200", a_size(axes={"n": 64}), "cross-ref", 1),
+        ("verdicts", f"{SCALE}/w1/fast@gfx1200", a_count(instructions=1), "cross-ref", 1),
+        ("verdicts", f"{SCALE}/w1/fast@gfx1200", a_count(seconds=0.1), "schema", 1),
+        ("verdicts", f"{SCALE}/w2/fast@gfx1200", changed(status="PASSED", log="", reason=None), "schema", 1),
+        ("verdicts", f"{SCALE}/w2/fast@gfx1200", changed(reason=None), "schema", 1),
         ("timings", f"cpu/full/{SCALE}/w1/eager", changed(status="FINE"), "schema", 1),
         ("timings", f"cpu/full/{SCALE}/w1/eager", changed(status="TIMEOUT", reason="slow"), "schema", 1),
         ("timings", f"cpu/full/{SCALE}/w1/eager", changed(solution="fast"), "cross-ref", 1),

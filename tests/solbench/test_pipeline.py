@@ -50,13 +50,13 @@ def test_forbidden_dvc_features_are_not_used():
 def test_local_stages_keep_code_outside_and_results_inside():
     local = pipeline.local_stages(PUBLISHED)["stages"]
     assert " ".join(local) == (
-        "corpus workloads graphs einsums code calibrate bounds measure timings scores readiness release site"
+        "corpus workloads graphs einsums code verdicts calibrate bounds measure timings scores readiness release site"
     )
     for name, stage in local.items():
         assert not [path for path in outs_of(stage) if path.startswith("..")], name
         for path in stage["deps"]:
             code = path.removeprefix("../").split("/")[0] in ("solbench", "solar", "problems", "site_templates")
-            code = code or path == "../measurements/code"
+            code = code or path in ("../measurements/code", "../measurements/verdicts")
             assert path.startswith("../") == code, f"{name}: {path}"
     assert "release/local.json" in outs_of(local["release"])
     assert "machine.json" in local["calibrate"]["deps"] and "machine.json" in local["measure"]["deps"]

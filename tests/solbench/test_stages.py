@@ -23,7 +23,10 @@ protocol: full
 max_call_s: 0.25
 budget_s: 60.0
 """
-COMPUTED = ("corpus", "workloads", "graphs", "einsums", "code", "bounds", "timings", "scores", "readiness", "release")
+COMPUTED = (
+    "corpus", "workloads", "graphs", "einsums", "code", "verdicts", "bounds", "timings", "scores", "readiness",
+    "release",
+)  # fmt: skip
 
 
 @pytest.fixture

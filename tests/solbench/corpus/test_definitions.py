@@ -49,6 +49,26 @@ def test_a_definition_gives_workloads_of_any_size(tmp_path: Path) -> None:
         template.workload("w", {})
 
 
+def test_solutions_stay_beside_a_definition(tmp_path: Path) -> None:
+    folder = write(tmp_path) / "solutions" / "fast"
+    folder.mkdir(parents=True)
+    (folder / "kernel.py").write_text("def run(x):\n    return x + x\n", encoding="utf-8")
+    text = """\
+schema: solbench.solution.v1
+name: fast
+definition: scaled
+author: nobody
+spec: {languages: [pytorch], target_hardware: [cpu], entry_point: "kernel.py::run"}
+sources: [kernel.py]
+"""
+    (folder / "solution.yaml").write_text(text, encoding="utf-8")
+    (template,) = load_templates(tmp_path)
+    assert [solution.name for solution in template.solutions] == ["fast"]
+    (folder / "solution.yaml").write_text(text.replace("scaled", "other"), encoding="utf-8")
+    with pytest.raises(InputError, match="definition: is 'other', but the problem is 'scaled'"):
+        load_templates(tmp_path)
+
+
 def test_a_scalar_may_repeat_an_axis(tmp_path: Path) -> None:
     folder = write(tmp_path, DEFAULTS.replace("{type: normal}", "{type: constant, value: 2 * M}"))
     template = load_template(folder, corpus="CORPUS")

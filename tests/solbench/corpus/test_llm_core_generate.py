@@ -294,6 +294,8 @@ def test_problems_for_a_capacity():
     ]
     assert chosen[0].workloads[-1].axes == {"M": 74816, "K": 5120, "N": 7168}
     assert len(chosen[0].workloads) == 9
+    (swiglu,) = chosen_problems(PROBLEMS, ("norm_activation_swiglu",), "sm_90", "140GiB")
+    assert "triton" in [solution.name for solution in swiglu.solutions]
     with pytest.raises(InputError, match="linear_matmul_bias: no such problem"):
         chosen_problems(PROBLEMS, ("linear_matmul_bias",), "sm_90", None)
     with pytest.raises(InputError, match="cpu: no such target template"):

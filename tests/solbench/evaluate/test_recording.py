@@ -166,7 +166,7 @@ def test_parts_are_gathered_once(tmp_path: Path) -> None:
         for uuid, workload in (("A", "b"), ("B", "c")):
             with Appender(writer.part(uuid), card(uuid)) as part:
                 part.add("P/d", trace(workload))
-                part._append(b'{"record":"tra')
+                part.append(b'{"record":"tra')
                 if uuid == "A":
                     with pytest.raises(UndecidedError, match=r"part-A: another process"):
                         writer.gather()

@@ -18,6 +18,7 @@ from tests.solbench.gfx12.kernels import (
     atomic,
     attention,
     control,
+    conversions,
     elementwise,
     images,
     norms,
@@ -30,6 +31,7 @@ from tests.solbench.gfx12.kernels.case import Case
 
 FAMILIES = (
     elementwise, reductions, norms, products, attention, sequences, images, atomic, quantised, control,
+    conversions,
 )  # fmt: skip
 CASES = [case for family in FAMILIES for case in family.CASES]
 LOCKSTEP = Options(order="lockstep", poison="nan", strict_waits=True, races=True, uninitialised=True, deadline_s=30.0)
@@ -64,6 +66,20 @@ def test_there_are_enough_of_different_names() -> None:
 @each_case
 def test_kernel_is_right(case: Case) -> None:
     compared(case, LOCKSTEP)
+
+
+def test_one_seed_is_one_order() -> None:
+    """Sums of float32 by atomics differ in their last bits from order to order, and not within one."""
+    case = next(case for case in CASES if case.name == "split_k")
+
+    def bits(seed: int) -> tuple[torch.Tensor, list[int]]:
+        with launching(replace(LOCKSTEP, order="permuted", seed=seed)) as launches:
+            result = case.run(**drawn(case))
+        return result, [launched.outcome.instructions for launched in launches.runs]
+
+    runs = [bits(seed) for seed in (1, 1, 2, 3)]
+    assert torch.equal(runs[0][0], runs[1][0]) and runs[0][1] == runs[1][1]
+    assert not all(torch.equal(runs[0][0], result) for result, _ in runs[2:])
 
 
 @pytest.mark.slow

@@ -182,6 +182,16 @@ def test_a_result_that_stands_there_already(workspace: Workspace, tmp_path: Path
     assert measurements.add(workspace, again, origin="reproductions").notes == ()
 
 
+def test_a_changed_solution_is_measured_again(workspace: Workspace, tmp_path: Path) -> None:
+    fast = both(workspace, solution="fast")
+    old = [(key, one.model_copy(update={"solution_digest": "blake3:" + "3" * 64})) for key, one in fast]
+    measurements.add(workspace, write(tmp_path, header(), [*both(workspace), *old]))
+    again = measurements.add(workspace, write(tmp_path, header(), fast, "again"))
+    assert (again.current, again.records) == (2, 2)
+    with pytest.raises(InputError, match=r"fast stands in .*again\.jsonl as well"):
+        measurements.add(workspace, write(tmp_path, header(), fast, "thrice"))
+
+
 def test_a_set_of_another_release(workspace: Workspace, tmp_path: Path) -> None:
     old = [(key, one.model_copy(update={"workload_digest": "blake3:" + "3" * 64})) for key, one in both(workspace)]
     with pytest.raises(InputError, match="none of its 2 records is of a workload and solution of this release"):

@@ -115,6 +115,27 @@ def test_kernels_by_the_launch_that_uses_them(sample: Path, folder: Path, capsys
     assert "  + 1 x kernel\n" in out and "  - 1 x kernel\n" in out and kernel not in out
 
 
+def test_emulated_verdicts(sample: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of 2^20 elements the fixture says that 2^20 / 128 waves executed five instructions each."""
+    name = f"{SCALE}/w1/fast@gfx1200"
+
+    def slower(value: dict[str, Any]) -> dict[str, Any]:
+        whole, small = value["emulation"]["instances"]
+        executed = {**whole["executed"], "instructions": 7}
+        instances = [{**whole, "executed": executed}, {**small, "ended": "too long"}]
+        toolchain = {**value["toolchain"], "emulator": "blake3:" + "f" * 64}
+        return {**value, "toolchain": toolchain, "emulation": {**value["emulation"], "instances": instances}}
+
+    rewrite(folder, "verdicts", name, slower)
+    assert changes(document(capsys, str(sample / "sample"), str(folder)), "verdicts") == {
+        name: {
+            "emulator": ("blake3:" + "e" * 64, "blake3:" + "f" * 64),
+            "whole: instructions": (5 * 2**20 // 128, 7),
+            "reduced: n: ended": (None, "too long"),
+        }
+    }
+
+
 def test_texts_as_lines_and_escaped(sample: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def longer(value: dict[str, Any]) -> dict[str, Any]:
         return {**value, "reference": "# \x1b[2J\n" + value["reference"], "description": "\x1b[2J\u202e"}

@@ -54,7 +54,7 @@ def test_what_each_target_says(sample: Path) -> None:
     )
     assert untimed["bounds"] == 3
     assert untimed["note"] == (
-        "no card was measured; bounds and code evidence only, no time is borrowed from another card"
+        "no card was measured; bounds, code evidence and emulated verdicts only, no time is borrowed from another card"
     )
 
 

@@ -16,11 +16,12 @@ from solbench.model.release import Release, Section
 from solbench.model.score import Entry, Score
 from solbench.model.solution import Solution
 from solbench.model.trace import Omission, SetHeader, Trace
+from solbench.model.verdict import Verdict
 from solbench.model.workload import Workload
 from solbench.store import Descriptor, Index, index_bytes, put_json
 from solbench.workspace import StageOutput as Output
 
-STAGES = ("corpus", "workloads", "graphs", "einsums", "code", "bounds", "timings", "scores")
+STAGES = ("corpus", "workloads", "graphs", "einsums", "code", "verdicts", "bounds", "timings", "scores")
 OBJECTS = Path(__file__).resolve().parents[1] / "code" / "objects"
 HOSTILE = '<script>alert(1)</script> "q" \u202egnp.exe\u200b & \x07'
 
@@ -372,6 +373,8 @@ def _put_problem(builder: Builder, key: str, problem: Any, axes: Any, inputs: An
         instance_ref = builder.put("workloads", f"{key}/{uuid}", "workload", instance)
         if "matmul" in problem.op_type and position < 2:
             _put_code(builder, solution, instance, position)
+        if "matmul" in problem.op_type:
+            _put_verdict(builder, f"{key}/{uuid}", position, resolved, (instance_ref, solutions["openmp"]))
         operators, program = _graphs(problem, resolved)
         builder.put("graphs", f"{key}/{uuid}", "operator-graph", graph.to_dict(operators))
         graph_ref = builder.put("einsums", f"{key}/{uuid}/graph", "einsum-graph", einsum.to_dict(program))
@@ -427,6 +430,48 @@ def _put_code(builder: Builder, solution: Solution, instance: dict[str, Any], po
     recorded = [Recorded(instance["workload"]["uuid"], "COMPILED", (launch, failed) if position else (launch,), calls)]
     found = artifacts(solution, [instance], "gfx1200", recorded, dict(zip(names, data)), TOOLS)
     section.put(Output(builder.root / "code" / "objects", builder.indexes["code"]), found)
+
+
+def _put_verdict(
+    builder: Builder, name: str, position: int, axes: Mapping[str, int], references: tuple[dict[str, Any], ...]
+) -> None:
+    """Right on the first workload, which loads three times what its bound counts and multiplies 1.25 times as much; out
+    of bounds on the second; right on the third at small sizes, as it is too large."""
+    elements = axes["M"] * axes["K"] * axes["N"]
+    executed = {
+        "launches": [{"kernel": "product", "grid": [4, 2, 1], "block": [32, 1, 1], "instructions": 1200}],
+        "count": 3, "instructions": 3600, "engines": {"valu": 3000, "wmma": 600},
+        "wmma_operations": {"f16": 10 * elements}, "loaded_bytes": {"buffer": 12 * elements, "LDS": 77},
+        "stored_bytes": {"global": 4 * elements},
+    }  # fmt: skip
+    whole = {
+        "axes": axes, "reduced": None, "calls": ["lock-step"], "executed": executed if position == 0 else None,
+        "ended": (None, "out of bounds", "product: not at its end within the limit of instructions")[position],
+    }  # fmt: skip
+    small = {
+        "axes": {**axes, "M": 64}, "reduced": f"reduced: M {axes['M']} -> 64", "executed": executed, "ended": None,
+        "calls": ["lock-step, checked", "permuted", "permuted"],
+    }  # fmt: skip
+    check = {
+        "output": "output", "type": "numeric", "passed": True, "compared": 8192, "mismatched": 0,
+        "max_absolute_error": 0.0625,
+    }  # fmt: skip
+    failed = position == 1
+    problem, _, uuid = name.rpartition("/")
+    verdict = Verdict.load(
+        {
+            "problem": problem, "workload": uuid, "solution": "openmp", "target": "gfx1200",
+            "instance": references[0], "candidate": references[1],
+            "toolchain": {"emulator": "blake3:" + "e" * 64, "tools": {"numpy": "2.0.0"}, "instructions": 3_000_000},
+            "status": "RUNTIME_ERROR" if failed else "PASSED",
+            "reason": "out-of-bounds load of A" if failed else None,
+            "log": "out-of-bounds load: A, byte 65536, lane 3, kernel.hip:12" if failed else "",
+            "correctness": None if failed else {"rounds": 4, "checks": [check]},
+            "emulation": {"limit": 3_000_000, "instances": [whole] if failed else [whole, small]},
+        },
+        name,
+    )  # fmt: skip
+    builder.put("verdicts", f"{name}/openmp@gfx1200", "verdict", verdict.as_dict())
 
 
 def _put_score(

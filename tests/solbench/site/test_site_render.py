@@ -169,7 +169,10 @@ def test_every_record_stands_once(site, pages):
     entries = {}
     for stage in ("corpus", "workloads", "code", "bounds", "scores"):
         entries |= canonical.parse((site.parent / "store" / f"{stage}.json").read_bytes())["entries"]
-    expected = sorted(name for name, entry in entries.items() if entry["kind"] not in OF_OTHERS)
+    expected = [name for name, entry in entries.items() if entry["kind"] not in OF_OTHERS]
+    verdicts = canonical.parse((site.parent / "store" / "verdicts.json").read_bytes())["entries"]
+    expected = sorted([*expected, *(f"verdicts:{name}" for name in verdicts)])
+    assert len(verdicts) == 3
     assert sorted(record for page in pages.values() for record in page.records) == expected
     assert len([name for name, entry in entries.items() if entry["kind"] == "score"]) == 32 > len(CASES)
 
