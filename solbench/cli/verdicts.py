@@ -12,6 +12,7 @@ from solbench.errors import InputError
 from solbench.model.emulation import TARGET
 
 if TYPE_CHECKING:
+    from solbench.corpus.load import Problem
     from solbench.evaluate.session import Session
 
 _PROBLEMS = click.option("--problem", "names", multiple=True, metavar="PROBLEM", help="Only this; may be repeated.")
@@ -52,14 +53,13 @@ def record(names: tuple[str, ...], out: Path, instructions: int, capacity: str, 
     Exit code: 0 recorded, whatever the verdicts are, 2 bad input, 3 no sandbox can be had, or it cannot be written.
     """
     from solbench.cli import printable
-    from solbench.corpus.configured import chosen_problems
     from solbench.evaluate.verdicts import record as run
     from solbench.workspace import require_writable
 
     if out.suffix != ".jsonl":
         raise InputError(f"--out {out}", "must end in .jsonl")
     require_writable(out, f"--out {out}")
-    problems = chosen_problems(root, names, TARGET, capacity)
+    problems = _problems(root, names, capacity)
     with _session(unsandboxed) as session:
         done = run(problems, out, session, instructions=instructions, whole=not names, progress=_say())
     click.echo(printable(f"{out}: {done}"))
@@ -79,12 +79,11 @@ def check(names: tuple[str, ...], recorded: Path, capacity: str, unsandboxed: bo
     Exit code: 0 all is as recorded, 1 something is not, or is not recorded, 2 bad input, 3 no sandbox can be had.
     """
     from solbench.cli import printable
-    from solbench.corpus.configured import chosen_problems
     from solbench.evaluate.verdicts import check as run
 
     if not recorded.is_file():
         raise InputError(f"--recorded {recorded}", "no such file; `solbench verdicts record` writes it")
-    problems = chosen_problems(root, names, TARGET, capacity)
+    problems = _problems(root, names, capacity)
     total = same = 0
     with _session(unsandboxed) as session:
         for key, difference in run(recorded, problems, session, progress=_say()):
@@ -94,6 +93,13 @@ def check(names: tuple[str, ...], recorded: Path, capacity: str, unsandboxed: bo
                 click.echo(printable(f"{key}: {difference}"))
     click.echo(f"{same} of {total} verdicts are as recorded")
     return 0 if same == total else 1
+
+
+def _problems(root: Path, names: tuple[str, ...], capacity: str) -> list[Problem]:
+    """Those of LLM_CORE have no workloads without a capacity; corpora without it need none."""
+    from solbench.corpus.configured import GENERATED, chosen_problems
+
+    return chosen_problems(root, names, TARGET, capacity if (root / GENERATED).is_dir() else None)
 
 
 def _session(unsandboxed: bool) -> Session:

@@ -47,6 +47,10 @@ def _of_target(store: Store, sections: Any, target: str) -> TargetStatus:
             continue
         matrix = Readiness.load(without_kind(store.load(readiness.STAGE, reference)), f"{target}/{level}")
         lines.append(f"readiness {level}: {matrix.ready} of {matrix.total}")
+    named = [entry for name, entry in sections["verdicts"].items() if name.endswith(f"@{target}")]
+    if named:
+        passed = sum(store.load("verdicts", entry)["status"] == "PASSED" for entry in named)
+        lines.append(f"emulated verdicts: {passed} of {len(named)} passed; none of them is a time or a score")
     sets = 0
     for name, entry in sorted(sections["timings"].items()):
         if entry.kind == "measurement-set" and name.startswith(f"{target}/"):

@@ -207,6 +207,7 @@ def test_status_reports_what_is_there(store: Store, tmp_path: Path, capsys: pyte
     assert "entry fast: 11 of 11 conditions hold" in out
     assert "gfx1200\n  corpus: DEMO pinned\n  bounds: 3 of 3" in out
     assert "measurement sets: none; not timed" in out
+    assert out.count("emulated verdicts: ") == 1 and "emulated verdicts: 1 of 2 passed; none of them is a time" in out
 
 
 def test_the_pins_are_those_of_the_corpora_here() -> None:
