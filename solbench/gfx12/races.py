@@ -20,8 +20,8 @@ from solbench.gfx12.clocks import Clocks
 from solbench.gfx12.findings import Finding, place_of
 from solbench.gfx12.integers import Array
 from solbench.gfx12.memory import Local, Region, Scratch, place
-from solbench.gfx12.reaches import reached
 from solbench.gfx12.records import Records
+from solbench.gfx12.replicas import Replicas
 from solbench.gfx12.state import LANES, State
 
 if TYPE_CHECKING:
@@ -83,10 +83,10 @@ class Races:
     exchanges: bool
     shadows: dict[int, Shadow] = field(default_factory=dict)
     kept_alive: list[Region] = field(default_factory=list)
-    reached: dict[int, frozenset[int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.records = Records()
+        self.replicas = Replicas(self.program)
         self.clocks = Clocks(self.groups)
 
     def start_batch(self) -> None:
@@ -104,7 +104,7 @@ class Races:
             return
         wrote = touched.shadow.wrote[touched.grains]
         if not isinstance(region, Local) and wrote.any():
-            wrote = np.where(self._replicated(touched, wrote), 0, wrote)
+            wrote = np.where(self._replicated(m, held, region, touched, wrote), 0, wrote)
         self._meet(m, held, region, touched, wrote, "a write", only_plain=atomic or self.exchanges)
         if atomic:
             self.clocks.acquire(self._synchronising(m, touched))
@@ -118,6 +118,9 @@ class Races:
         touched = self._touch(m, held, region, offset, mask, size, _scoped(held))
         if touched is None:
             return None
+        if self.replicas.waiting:
+            waves = np.unique(self.records.wave[touched.records]).tolist()
+            self.replicas.stored(held.address, waves, m.report.found)
         return touched, region.by_size[touched.shadow.grain][touched.grains]
 
     def after_store(
@@ -228,39 +231,38 @@ class Races:
         if isinstance(region, Local):
             bad |= alone & (readers == _SAME) & same_epoch
         else:
-            copies = same_group & same_epoch & (readers == _SAME)
-            bad |= alone & copies
-            bad &= ~(copies & self._goes_only_to(other, held.address))
+            copies = alone & same_epoch & (readers == _SAME)
+            later = copies & self.replicas.may_wait(records, other)
+            bad = (bad | copies) & ~later
+            # Where the writer itself read last, nobody knows the other waves.
+            known = later & (records.wave[other] != records.wave[mine])
+            self._wait(m, held, region, touched, places[known], others, others, "a read")
         if bad.any():
             self._report(m, held, region, touched, places[bad], others, "a read")
 
-    def _replicated(self, touched: Touched, wrote: Array) -> Array:
-        """Loads of what another wave wrote that are copies of the load by which the writer read it before.
-
-        Triton lets waves that have no part in a small tensor load all of it like the others, and store nothing: in
-        place that looks like a race, and nothing comes of it as long as the values go nowhere else.
-        """
+    def _replicated(self, m: State, held: Instruction, region: Region, touched: Touched, wrote: Array) -> Array:
+        """Loads of what another wave wrote that are copies of the load by which the writer read it before; they wait
+        for what becomes of them."""
         records, shadow = self.records, touched.shadow
         mine, read = touched.records, shadow.read[touched.grains]
         together = (records.group[read] == records.group[mine]) & (records.epoch[read] == records.epoch[mine])
         copies = together & (records.which[read] == records.which[mine]) & (records.group[wrote] == records.group[mine])
         by_writer = records.wave[read] == records.wave[wrote]
-        found = (read != 0) & copies & (by_writer | (shadow.readers[touched.grains] == _SAME))
-        for store in np.unique(records.which[wrote[found]]):
-            these = found & (records.which[wrote] == store)
-            found &= ~these | self._goes_only_to(mine, records.held[int(store)].address)
+        found = (wrote != 0) & (read != 0) & copies & (by_writer | (shadow.readers[touched.grains] == _SAME))
+        found &= (records.wave[wrote] != records.wave[mine]) & self.replicas.may_wait(records, mine)
+        self._wait(m, held, region, touched, np.flatnonzero(found), wrote, mine, "a write")
         return found
 
-    def _goes_only_to(self, loads: Array, store: int) -> Array:
-        """Of records of loads: whether what they read is used by the store at this address alone."""
-        which = self.records.which[loads]
-        found: Array = np.zeros(len(which), bool)
-        for number in np.unique(which).tolist():
-            held = self.records.held[number]
-            if held.address not in self.reached:
-                self.reached[held.address] = reached(self.program.instructions, self.program.numbers[held.address])
-            found |= (which == number) & (self.reached[held.address] <= {store})
-        return found
+    def _wait(
+        self, m: State, held: Instruction, region: Region, touched: Touched, places: Array, others: Array,
+        loads: Array, what: str,
+    ) -> None:  # fmt: skip
+        """Races at ``places`` that count once the waves of ``loads`` (records) store what they read."""
+        waves, firsts, times = np.unique(self.records.wave[loads[places]], return_index=True, return_counts=True)
+        for wave, first, count in zip(waves.tolist(), firsts.tolist(), times.tolist(), strict=True):
+            at = int(places[first])
+            load = self.records.instruction(int(loads[at])).address
+            self.replicas.wait(wave, load, self._finding(m, held, region, touched, at, others, what), count)
 
     def _note_read(self, m: State, touched: Touched) -> None:
         shadow, grains, mine = touched.shadow, touched.grains, touched.records
@@ -298,22 +300,25 @@ class Races:
     def _report(
         self, m: State, held: Instruction, region: Region, touched: Touched, places: Array, others: Array, what: str
     ) -> None:
-        numbers, records = m.numbers(), self.records
-        for turn, at in enumerate(places[:_REPORTED]):
-            group, wave = divmod(int(numbers[touched.rows[at]]), m.waves_per_group)
-            other = int(others[at])
-            offset = int(touched.grains[at]) * touched.shadow.grain
-            if isinstance(region, Local):
-                offset -= group * region.stride
+        for turn, at in enumerate(places[:_REPORTED].tolist()):
             m.report.found.add(
-                Finding(
-                    "race", place_of(held), m.report.group(m.first_group + group), wave, int(touched.lanes[at]),
-                    region.name, offset, touched.shadow.grain, region.size,
-                    f"{what} by {place_of(records.instruction(other))}",
-                    int(records.wave[other]) % m.waves_per_group, m.report.group(int(records.group[other])),
-                ),
-                len(places) if turn == 0 else 0,
-            )  # fmt: skip
+                self._finding(m, held, region, touched, at, others, what), len(places) if turn == 0 else 0
+            )
+
+    def _finding(
+        self, m: State, held: Instruction, region: Region, touched: Touched, at: int, others: Array, what: str
+    ) -> Finding:
+        records, other = self.records, int(others[at])
+        group, wave = divmod(int(m.numbers()[touched.rows[at]]), m.waves_per_group)
+        offset = int(touched.grains[at]) * touched.shadow.grain
+        if isinstance(region, Local):
+            offset -= group * region.stride
+        return Finding(
+            "race", place_of(held), m.report.group(m.first_group + group), wave, int(touched.lanes[at]),
+            region.name, offset, touched.shadow.grain, region.size,
+            f"{what} by {place_of(records.instruction(other))}",
+            int(records.wave[other]) % m.waves_per_group, m.report.group(int(records.group[other])),
+        )  # fmt: skip
 
 
 def _scoped(held: Instruction) -> bool:

@@ -132,7 +132,7 @@ def _cubes() -> Iterator[Op]:
 def _align(step: int, count: int) -> Three:
     def apply(high: Array, low: Array, n: Array) -> Array:
         both = (np.asarray(high).astype(U64) << U64(32)) | low
-        return (both >> ((n & U32(count - 1)) * U32(step)).astype(U64)).astype(U32)
+        return (both >> (np.asarray(n).astype(U64) & U64(count - 1)) * U64(step)).astype(U32)
 
     return apply
 
@@ -201,8 +201,8 @@ VOP3 = table([
     op("v_fma_f64", "f64 = f64 f64 f64", fma_f64),
     op("v_fma_f16", "f16 = f16 f16 f16", fma_f16),
     op("v_lerp_u8", "u32 = u32 u32 u32", bytewise.lerp),
-    op("v_alignbit_b32", "b32 = b32 b32 u32", _align(1, 32)),
-    op("v_alignbyte_b32", "b32 = b32 b32 u32", _align(8, 4)),
+    op("v_alignbit_b32", "b32 = b32 b32 u16", _align(1, 32)),
+    op("v_alignbyte_b32", "b32 = b32 b32 u16", _align(8, 4)),
     op("v_mullit_f32", "f32 = f32 f32 f32", _mullit),
     op("v_sad_u8", "u32 = u32 u32 u32", bytewise.sad_u8, bytewise.limited_sad(bytewise.sad_u8_wide)),
     op("v_sad_hi_u8", "u32 = u32 u32 u32", bytewise.sad_hi_u8, bytewise.limited_sad(bytewise.sad_hi_u8_wide)),

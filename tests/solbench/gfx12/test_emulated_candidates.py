@@ -1,4 +1,4 @@
-"""Every Triton and HIP candidate beside the problems on the emulated card, at shapes small enough for it.
+"""Every Triton and HIP candidate of AMD_AKA on the emulated card, at shapes small enough for it.
 
 Inputs, references and checks are those of the problem's first workload; where a shape is part of the definition itself
 (layers of 4,096 and more), it is made smaller too: candidates take shapes from their tensors.
@@ -71,7 +71,7 @@ VALUES = {"rope_thd_fwd_bf16": {"cu_seqlens": Values(type="values", values=(0, 1
 
 
 def cases(language: str) -> list[Any]:
-    folders = sorted((ROOT / "problems").glob(f"*/*/*/solutions/{language}"))
+    folders = sorted((ROOT / "problems" / "AMD_AKA").glob(f"*/*/solutions/{language}"))
     return [
         pytest.param(folder.parents[1], axes, id=f"{folder.parents[1].name}-{'x'.join(map(str, axes.values()))}")
         for folder in folders
@@ -121,7 +121,7 @@ def protected(launches: Launches, inputs: Mapping[str, Any]) -> None:
 
 def test_every_candidate_has_shapes() -> None:
     named = {folder.parents[1].name for language in ("triton", "hip")
-             for folder in (ROOT / "problems").glob(f"*/*/*/solutions/{language}")}  # fmt: skip
+             for folder in (ROOT / "problems" / "AMD_AKA").glob(f"*/*/solutions/{language}")}  # fmt: skip
     assert named == set(SHAPES)
 
 

@@ -143,6 +143,14 @@ FORMS: Forms = {
             r.w(10, 0, I16).astype(I32) * r.w(11, 1, I16) + r.i(12),
         ],
     ),
+    "halves that say how far": (
+        "v_alignbit_b32 v20, v10, v11, v12.h\nv_alignbyte_b32 v21, v10, v11, v12.l\nv_alignbit_b32 v22, v10, v11, s20",
+        lambda r: [
+            op("v_alignbit_b32", r.v(10), r.v(11), r.w(12, 1)),
+            op("v_alignbyte_b32", r.v(10), r.v(11), r.w(12, 0)),
+            op("v_alignbit_b32", r.v(10), r.v(11), (r.s(20) & U32(31)).astype(U16)),
+        ],
+    ),
     "halves packed": ("v_pack_b32_f16 v20, v10.h, v11.l", lambda r: [np.stack([r.w(10, 1), r.w(11, 0)], -1)]),
     "halves selected": (
         "s_mov_b32 vcc_lo, 0xff00f00f\nv_cndmask_b16 v20.h, v10.l, v11.h, vcc_lo",
