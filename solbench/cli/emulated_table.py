@@ -74,6 +74,7 @@ def _sizes(instances: Sequence[Mapping[str, Any]]) -> list[str]:
             lines.append(f"not run whole: {instance['ended']}")
         elif instance["reduced"] is not None and instance["ended"] is None:
             lines.append(f"{instance['reduced']}: {', '.join(instance['calls'])}")
+        lines += [f"warning: {warning}" for warning in instance["warnings"]]
     return lines
 
 

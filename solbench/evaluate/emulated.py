@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 
 from solbench.corpus.load import Problem
 from solbench.corpus.reduce import Instance, elements, reduced
-from solbench.errors import InputError, SolbenchError, UnsupportedError
+from solbench.errors import InputError, UnsupportedError
 from solbench.evaluate import arena, build, gate, identity
 from solbench.evaluate.arena import Shared
 from solbench.evaluate.processes import RefereeFailure
@@ -23,7 +23,7 @@ from solbench.evaluate.timing import Floor
 from solbench.evaluate.turns import CheckFailure, OverLimit, Side, merge
 from solbench.evaluate.verdict import check_workload
 from solbench.evaluate.workers import Tampering, Worker, WorkerFailure
-from solbench.model.emulation import TARGET, EmulatedInstance, Emulation, Executed, Way
+from solbench.model.emulation import TARGET, EmulatedInstance, Emulation, Way
 from solbench.model.solution import Solution
 from solbench.model.trace import MAX_LOG_CHARS, CheckResult, Correctness, Status, Trace
 from solbench.model.workload import Workload
@@ -35,6 +35,8 @@ SMALL_ELEMENTS: Final = 1 << 16
 INSTRUCTIONS: Final = 20_000_000
 # A workload of more elements than so many for each of these is not tried whole: no launch would come to its end.
 ELEMENTS_PER_INSTRUCTION: Final = 8
+# How much more the last attempt may execute than the limit says.
+LONGER: Final = 8
 # What cannot be made smaller is run in every order up to so many of them.
 AGAIN_INSTRUCTIONS: Final = 1_000_000
 # Seconds of one launch, whatever it executes; waves in turn take up to thirty times as long as in lock-step.
@@ -59,6 +61,11 @@ class Plan:
         if not self.quick and elements(instance.definition, instance.axes) <= SMALL_ELEMENTS:
             return self.orders()
         return (("lock-step", {**self._limits(), "poison": "nan"}),)
+
+    def longest(self) -> tuple[_Run, ...]:
+        """One call in lock-step that may execute more, where nothing else comes to its end."""
+        limit = self.instructions * LONGER
+        return (("lock-step", {**self._limits(), "poison": "nan", "max_instructions": limit}),)
 
     def orders(self) -> tuple[_Run, ...]:
         """Everything that is looked at, in every order; registers and local memory hold something else in each."""
@@ -158,15 +165,16 @@ class _Emulated:
         """The workload whole, then at small sizes in every order; the first that fails is its verdict."""
         whole, *smaller = wanted
         calls = self.plan.whole(whole)
-        failed = self._attempt(case, whole, calls, memory, last=not smaller)
+        failed = self._attempt(case, whole, calls, memory)
+        orders = self.plan.orders()
+        if failed is None and calls != orders and not (self.plan.quick and case.rounds):
+            for instance in smaller or self._again(case, whole):
+                failed = failed or self._attempt(case, instance, calls if self.plan.quick else orders, memory)
+        if failed is None and not case.rounds:
+            # Nothing has come to its end: once more in lock-step alone, and longer.
+            failed = self._attempt(case, wanted[-1], self.plan.longest(), memory, last=True)
         if failed is not None:
             return failed
-        orders = self.plan.orders()
-        if calls != orders and not (self.plan.quick and case.rounds):
-            for instance in smaller or self._again(case, whole):
-                failed = self._attempt(case, instance, calls if self.plan.quick else orders, memory, last=True)
-                if failed is not None:
-                    return failed
         return Trace(
             status=Status.PASSED,
             reason="not timed: emulated",
@@ -188,7 +196,7 @@ class _Emulated:
         return f"memory: needs about {needed / 2**30:.2g} GiB, {available / 2**30:.2g} GiB are available"
 
     def _attempt(
-        self, case: _Case, instance: Instance, calls: Sequence[_Run], memory: Shared, last: bool
+        self, case: _Case, instance: Instance, calls: Sequence[_Run], memory: Shared, last: bool = False
     ) -> Trace | None:
         """Run one instance; the trace of its failure, or None."""
         self.progress(f"{case.workload.uuid} {instance.note or 'whole'}: {', '.join(way for way, _ in calls)}")
@@ -208,7 +216,7 @@ class _Emulated:
                 problem, instance.workload, plan, instance.axes, self.session.referee(), memory, side,
                 self.session.limits, [options for _, options in calls],
             )  # fmt: skip
-            executed = _executed(said.get("executed"))
+            done = _done(instance, calls, said.get("emulated"))
         except build.BuildFailure as error:
             return self._failed(case, error.status, error.reason, error.log)
         except OverLimit as error:
@@ -221,7 +229,7 @@ class _Emulated:
             correctness = None
             if isinstance(error, CheckFailure) and error.checks and error.status is Status.INCORRECT_NUMERICAL:
                 correctness = Correctness(rounds=case.rounds + error.rounds, checks=error.checks)
-            case.instances.append(_instance(instance, calls, None, error.reason))
+            case.instances.append(_ended(instance, calls, error.reason))
             return self._failed(case, error.status, error.reason, log, correctness)
         except RefereeFailure as error:
             self._end()
@@ -230,14 +238,14 @@ class _Emulated:
             case.checks[check.output] = merge(case.checks.get(check.output), check)
         case.rounds += side.rounds
         case.log = side.worker.without_folder(side.worker.log.text())
-        case.instances.append(_instance(instance, calls, executed, None))
+        case.instances.append(done)
         return None
 
     def _unfinished(
         self, case: _Case, instance: Instance, calls: Sequence[_Run], reason: str, last: bool
     ) -> Trace | None:
         """An instance that is too large: the verdict is that of the smaller one, if there is one."""
-        case.instances.append(_instance(instance, calls, None, reason))
+        case.instances.append(_ended(instance, calls, reason))
         return self._failed(case, Status.UNSUPPORTED, reason) if last and not case.rounds else None
 
     def _side(self, memory: Shared) -> Side:
@@ -277,23 +285,26 @@ class _Emulated:
         }
 
 
-def _instance(
-    instance: Instance, calls: Sequence[_Run], executed: Executed | None, ended: str | None
-) -> EmulatedInstance:
+def _ended(instance: Instance, calls: Sequence[_Run], why: str) -> EmulatedInstance:
+    """An instance whose calls did not all end well."""
+    ways = tuple(way for way, _ in calls)
     return EmulatedInstance(
-        axes=instance.axes,
-        reduced=instance.note,
-        calls=tuple(way for way, _ in calls),
-        executed=executed,
-        ended=ended[:1000] if ended else None,
+        axes=instance.axes, reduced=instance.note, calls=ways, executed=None, ended=why[:1000], warnings=()
     )
 
 
-def _executed(said: Any) -> Executed:
-    """What the worker says that it executed: its word, so anything else is refused."""
+def _done(instance: Instance, calls: Sequence[_Run], said: Any) -> EmulatedInstance:
+    """An instance and what the worker says that it executed: its word, so anything else is refused."""
     if not isinstance(said, Mapping):
         raise WorkerFailure(Status.REWARD_HACK, "control channel: the worker does not say what it executed")
+    fields = {
+        "axes": instance.axes, "reduced": instance.note, "calls": [way for way, _ in calls], "ended": None,
+        "executed": said.get("executed"), "warnings": said.get("warnings"),
+    }  # fmt: skip
     try:
-        return Executed.load(said, "executed")
-    except (InputError, SolbenchError) as error:
+        found = EmulatedInstance.load(fields, "emulated")
+    except InputError as error:
         raise WorkerFailure(Status.REWARD_HACK, f"control channel: {error}") from None
+    if found.executed is None:
+        raise WorkerFailure(Status.REWARD_HACK, "control channel: the worker does not say what it executed")
+    return found

@@ -20,6 +20,10 @@ from solbench.evaluate.memory import Memory, Views
 # Findings and launches of one call that are told (of launches, as many as solbench.model.emulation takes).
 MOST_FINDINGS: Final = 12
 MOST_LAUNCHES: Final = 64
+# With these a program may be right all the same: the value decides nothing in the end, or is checked before it is used.
+# Whatever it holds, the outputs have to be right.
+_WARNED: Final = frozenset({"uninitialised register", "uninitialised memory"})
+_LONGEST: Final = 600
 Fault = list[str]
 
 
@@ -128,7 +132,7 @@ class EmulatedCard(Host):
 
     def judge(self) -> None:
         """Raise what is wrong with the launches of the current call."""
-        findings = self.launches.findings
+        findings = [finding for finding in self.launches.findings if finding.kind not in _WARNED]
         if findings:
             more = [f"and {len(findings) - MOST_FINDINGS} more"] if len(findings) > MOST_FINDINGS else []
             raise Found("\n".join([*map(str, findings[:MOST_FINDINGS]), *more]))
@@ -140,7 +144,7 @@ class EmulatedCard(Host):
                 raise UndecidedError(f"{launched.kernel}: not at its end within the limit of {launched.outcome.ended}")
 
     def told(self) -> dict[str, Any] | None:
-        """What the first call of this workload executed: see :class:`solbench.model.emulation.Executed`."""
+        """What the first call of this workload executed (:class:`solbench.model.emulation.Executed`), and warnings."""
         return self._told
 
     def _said(self) -> dict[str, Any]:
@@ -163,7 +167,9 @@ class EmulatedCard(Host):
         ]  # fmt: skip
         instructions = sum(launched.outcome.instructions for launched in runs)
         named = {name: dict(sorted(count.items())) for name, count in totals.items()}
-        return {"launches": launches, "count": len(runs), "instructions": instructions, **named}
+        warned = [str(finding)[:_LONGEST] for finding in self.launches.findings if finding.kind in _WARNED]
+        executed = {"launches": launches, "count": len(runs), "instructions": instructions, **named}
+        return {"executed": executed, "warnings": warned[:MOST_FINDINGS]}
 
     def fault(self, error: BaseException) -> Fault | None:
         """What ``error`` is, where it is no ordinary exception of the candidate's."""

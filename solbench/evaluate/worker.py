@@ -155,7 +155,7 @@ def serve(channel: socket.socket, arena: int, config: Mapping[str, Any]) -> None
             copies = []
             flush()
             emulated = _emulated(place)
-            more = {} if emulated is None else {"executed": emulated.told()}
+            more = {} if emulated is None else {"emulated": emulated.told()}
             frames.send(channel, {"op": "closed", "samples": count, **more})
         elif operation == "profile":
             try:

@@ -14,6 +14,7 @@ TARGET: Final = "gfx1200"
 # Launches of one call that are listed; the others are counted.
 MAX_LAUNCHES: Final = 64
 MAX_COUNT: Final = 2**53 - 1
+MAX_WARNINGS, MAX_WARNING = 16, 600
 Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 Counts = Annotated[dict[Annotated[str, StringConstraints(min_length=1, max_length=60)], Count], Field(max_length=60)]
 Extent = tuple[Count, Count, Count]
@@ -54,7 +55,8 @@ def moved_bytes(by_memory: Mapping[str, int]) -> int:
 class EmulatedInstance(Value):
     """A workload, or the same at smaller sizes (``reduced``: which axes), and how its calls ran there, in their order.
 
-    ``executed``: of the first call, null where it did not end. ``ended``: why not, else null.
+    ``executed``: of the first call, null where it did not end. ``ended``: why not, else null. ``warnings``: what the
+    first call's findings say that do not fail it.
     """
 
     axes: dict[str, int]
@@ -62,6 +64,7 @@ class EmulatedInstance(Value):
     calls: tuple[Way, ...]
     executed: Executed | None
     ended: str | None
+    warnings: tuple[Annotated[str, StringConstraints(max_length=MAX_WARNING)], ...] = Field((), max_length=MAX_WARNINGS)
 
 
 class Emulation(Value):

@@ -159,8 +159,6 @@ def test_quick_is_one_call(scaled: Problem, card: Session, tmp_path: Path) -> No
         ("tl.store(y + at, value * scale + 1.1, mask=at < n)", Status.INCORRECT_NUMERICAL, "y"),
         ("tl.store(y + at, value * scale + 1)", Status.RUNTIME_ERROR, "out-of-bounds store"),
         ("tl.store(y + at * 0, value * scale + 1, mask=at < n)", Status.RUNTIME_ERROR, "race"),
-        ("tl.store(y + at, tl.load(y + at, mask=at < n) * 0 + value * scale + 1, mask=at < n)", Status.RUNTIME_ERROR,
-         "uninitialised memory"),
         ("tl.store(x + at, value * scale + 1, mask=at < n)", Status.RUNTIME_ERROR, "read-only"),
         ("tl.store(y + at, nothing)", Status.RUNTIME_ERROR, "nothing"),
     ],
@@ -206,6 +204,21 @@ def test_configurations_of_the_autotuner(
 def test_a_configuration_that_is_not_there(scaled: Problem, card: Session, tmp_path: Path) -> None:
     trace = verdict(scaled, card, solution(scaled, tmp_path, source=TUNED), Plan(quick=True, configuration="BLOCK: 7"))
     assert trace.status is Status.RUNTIME_ERROR and "no configuration 'BLOCK: 7'" in (trace.reason or "")
+
+
+def test_what_nothing_wrote_is_a_warning(scaled: Problem, card: Session, tmp_path: Path) -> None:
+    """What y holds at first is looked at, and decides nothing: n is never negative."""
+    code = (
+        "old = tl.load(y + at, mask=at < n)\n"
+        "    more = tl.load(x + tl.where(old > 0, 1, 0), mask=at < n)\n"
+        "    tl.store(y + at, value * scale + 1 + more * (n < 0).to(tl.float32), mask=at < n)"
+    )
+    trace = verdict(scaled, card, solution(scaled, tmp_path, code))
+    assert trace.status is Status.PASSED and trace.emulation is not None, (trace.reason, trace.log)
+    warnings = trace.emulation.instances[0].warnings
+    assert any("uninitialised memory" in warning and "of y, which nothing wrote" in warning for warning in warnings)
+    row = emulated_table.row(trace.as_dict(), None)
+    assert any("warning: uninitialised memory" in line for line in emulated_table.table(scaled, "triton", [row]))
 
 
 def test_a_finding_says_where(scaled: Problem, card: Session, tmp_path: Path) -> None:
@@ -305,7 +318,14 @@ def trace_of(problem: Problem, **fields: Any) -> dict[str, Any]:
         "wmma_operations": {"f16": 4_000}, "loaded_bytes": {"memory": 3_000_000, "LDS": 9_000_000},
         "stored_bytes": {"memory": 500}, **fields,
     }  # fmt: skip
-    whole = {"axes": {"N": 1}, "reduced": None, "calls": ["lock-step"], "executed": executed, "ended": None}
+    whole = {
+        "axes": {"N": 1},
+        "reduced": None,
+        "calls": ["lock-step"],
+        "executed": executed,
+        "ended": None,
+        "warnings": [],
+    }
     return {
         "workload": "w0", "status": "PASSED", "reason": "not timed: emulated", "log": "", "labels": [LABEL],
         "emulation": {"limit": 1, "instances": [whole]},

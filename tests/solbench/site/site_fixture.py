@@ -450,6 +450,7 @@ def _put_verdict(
     }  # fmt: skip
     small = {
         "axes": {**axes, "M": 64}, "reduced": f"reduced: M {axes['M']} -> 64", "executed": executed, "ended": None,
+        "warnings": [],
         "calls": ["lock-step, checked", "permuted", "permuted"],
     }  # fmt: skip
     check = {
