@@ -103,7 +103,7 @@ def _row(links: Links, problem: ProblemRecords, record: Record[Verdict], bound: 
         "checks": [check_row(links, record.descriptor, one) for one in verdict.correctness.checks]
         if verdict.correctness
         else [],
-        "sizes": [_size(one) for one in instances],
+        "sizes": [pair for one in instances for pair in (_size(one), *_warnings(one))],
         "executed": _executed(executed) if executed is not None else [],
         "log": text.Lines(verdict.log) if verdict.log else "",
         "ref": ref(links, f"verdict on {verdict.solution}", record.descriptor),
@@ -149,6 +149,11 @@ def _size(instance: EmulatedInstance) -> tuple[str, str]:
         return where, f"not to its end: {instance.ended}"
     calls = Counter(instance.calls)
     return where, text.listed(f"{text.plural(count, 'call')} {_WAYS[way]}" for way, count in calls.items())
+
+
+def _warnings(instance: EmulatedInstance) -> list[tuple[str, str]]:
+    """What the emulator saw there that does not fail the verdict."""
+    return [("warning", words) for words in instance.warnings]
 
 
 def _executed(executed: Executed) -> list[tuple[str, str]]:
