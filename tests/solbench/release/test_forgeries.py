@@ -29,6 +29,7 @@ REPLAY = "what stage 1 or 2 made of the reference; only `--replay` can repeat it
 MACHINE = "a figure of the machine model with its source; what follows from it is derived again"
 LAUNCH = "what the compiler and the launch were seen to be; only `solbench compile` can repeat it"
 MEASURED = "an observation of whoever measured; what follows from it is derived again"
+EMULATED = "an observation of the emulator; only `solbench verdicts check` can repeat it"
 READINESS = "a recorded run of the harness's own checks on that machine"
 ALLOWED = {
     "definition": PROBLEM,
@@ -54,13 +55,20 @@ ALLOWED = {
     "trace: log": MEASURED,
     "trace: reason": "the harness's own words; beside a failure the score repeats them",
     "trace: timing": MEASURED,
+    "verdict: correctness": EMULATED,
+    "verdict: emulation.instances": EMULATED,
+    "verdict: log": EMULATED,
+    "verdict: reason": EMULATED,
+    "verdict: toolchain.tools": EMULATED,
+    "verdict: toolchain.emulator": EMULATED,
     "readiness: items[].reason": READINESS,
     "readiness: place": READINESS,
     "release: name": "the name that it was given",
 }
 # The same, and not for what is below.
 ITSELF = {
-    "trace: correctness": "a failure may come before there is anything to compare, as a truth value never written"
+    "trace: correctness": "a failure may come before there is anything to compare, as a truth value never written",
+    "verdict: emulation": "a failure may come before anything is run",
 }
 # Of these kinds every number is derived, so that it has but one value; the code that says so.
 DERIVED = {
